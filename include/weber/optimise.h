@@ -184,6 +184,9 @@ typedef struct wb_setup_desc {
     wb_dtype send; /* bf16: ranks send f32 gradients so, and add them in f32; default f32 */
     int zero;      /* 1: states are divided among the ranks; needs .distributed; default 0 */
     bool may_miss; /* a parameter may have a gradient on some ranks alone; needs .distributed */
+    /* ranks compare their parameters and states after so many steps, and at the first one; default
+     * 1000, WB_NONE: at the first one alone */
+    int64_t compare_every;
     int64_t micro_batches; /* wb_train_step computes each batch in so many parts; default 1 */
 } wb_setup_desc;
 

@@ -132,8 +132,9 @@ typedef struct wb_train_desc {
     /* a folder, "run/", or its files' begin and format, "run/net.bson"; a name with another ending
      * of letters, "run.txt", is an error, and "run.txt/" a folder */
     const char *checkpoint;
-    int64_t every; /* batches from one checkpoint to the next; default: an epoch */
-    int64_t keep;  /* files that stay, the newest; default 3 */
+    bool share_checkpoint; /* distributed: the newest one that rank 0 finds is sent to all */
+    int64_t every;         /* batches from one checkpoint to the next; default: an epoch */
+    int64_t keep;          /* files that stay, the newest; default 3 */
     wb_scheduled schedules[WB_SCHEDULES]; /* by batches since the training began, from 1 */
     wb_loader *validation;                /* the model is evaluated on it after each epoch */
     wb_evaluate_desc metrics;             /* for that; its model, loader, loss and user are these */
@@ -164,7 +165,16 @@ typedef struct wb_train_desc {
  * are the same.
  *
  * With a distributed optimiser, a callback that returns false on one rank ends the training on all;
- * ranks need not have the same callbacks.
+ * ranks need not have the same callbacks. The score is rank 0's: it decides on all what is best,
+ * when to stop and how the rate changes.
+ *
+ * Distributed ranks must mean one training. Before it begins they compare what concerns all: size,
+ * batchsize, seed, order and .shard of loaders with .shard, the number of batches of others,
+ * epochs, early stopping and plateau. Rank 0 writes checkpoints, and each rank reads them for
+ * itself, so all must see one folder: then they compare step, parameters and states, and all fail
+ * with a message that says what each has where that differs. With .share_checkpoint = true rank 0's
+ * file is sent to all, which need no folder of their own; a copy lies in TMPDIR, else /tmp, while
+ * it is read. At the end they compare parameters and states again.
  *
  * After each epoch come validation, score, the best model, early stopping, the plateau, and
  * on_epoch, in this order; what they keep is in a checkpoint, too, as "best" and in "training". A

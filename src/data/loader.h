@@ -5,6 +5,7 @@
 #include <weber/data.h>
 
 #include "base/object.h"
+#include "base/text.h"
 #include "data/prefetch.h"
 #include "device/buffer.h"
 
@@ -62,6 +63,9 @@ struct wb_loader {
 
 /* True if it is one that this thread may use; else with an error. */
 bool wb_loader_check(const char *function, const wb_loader *loader);
+
+/* The facts of it that ranks compare (told.c). */
+void wb_loader_tell(const wb_loader *loader, const char *name, wb_text *facts);
 
 /* Calls fn, which is the user's, on whichever thread this is: with random numbers of its own and in
  * a scope, where arrays that it makes end. Its status, or that of the error it recorded. */

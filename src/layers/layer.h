@@ -303,6 +303,9 @@ typedef void wb_real_writer(double value, char *text, size_t size_bytes);
 /* A setting as text, "bias=false"; false if it is not written. */
 bool wb_setting_text(const wb_layer *layer, const wb_field *field, wb_real_writer *real, char *text,
                      size_t size_bytes);
+/* Its value alone, also where it is the usual one; false if it is no setting. */
+bool wb_setting_value(const wb_layer *layer, const wb_field *field, wb_real_writer *real,
+                      char *text, size_t size_bytes);
 /* "Dense(784 => 128, relu)" for people, numbers with six digits. */
 void wb_layer_describe(const wb_layer *layer, bool is_brief, char *text, size_t size_bytes);
 void wb_short_real(double value, char *text, size_t size_bytes);

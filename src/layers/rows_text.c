@@ -295,6 +295,29 @@ bool wb_setting_text(const wb_layer *layer, const wb_field *f, wb_real_writer *r
     return true;
 }
 
+static const char *text_of_flag(const wb_layer *layer, const wb_field *f) {
+    const bool is_set = f->kind != WB_FIELD_MODE && *(const bool *)wb_field_at(layer, f);
+    if (f->kind == WB_FIELD_MODE)
+        return layer->mode_ == WB_MODE_AUTO    ? "auto"
+               : layer->mode_ == WB_MODE_TRAIN ? "true"
+                                               : "false";
+    return is_set != (f->kind == WB_FIELD_WITHOUT) ? "true" : "false";
+}
+
+bool wb_setting_value(const wb_layer *layer, const wb_field *f, wb_real_writer *real, char *text,
+                      size_t size) {
+    writer w = {.text = text, .size = size, .real = real};
+    const bool is_flag = f->kind == WB_FIELD_BOOL || f->kind == WB_FIELD_WITH ||
+                         f->kind == WB_FIELD_WITHOUT || f->kind == WB_FIELD_MODE;
+    text[0] = 0;
+    if (!wb_field_is_setting(f) || f->kind == WB_FIELD_OTHER) return false;
+    if (is_flag)
+        put(&w, "%s", text_of_flag(layer, f));
+    else
+        put_value(&w, layer, f);
+    return true;
+}
+
 void wb_layer_describe(const wb_layer *layer, bool is_brief, char *text, size_t size) {
     const wb_layer_class *k = layer->class_;
     char settings[400];

@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/replace.h"
 #include "formats/format.h"
+#include "models/checkpoint.h"
 #include "models/tree.h"
 
 enum { KEEP = 3, DIGITS = 12, TEMPORARY = 7 /* ".XXXXXX" of a writer that was killed */ };
@@ -88,6 +89,11 @@ static int64_t number_of(const series *s, const char *name, const char **rest) {
         return -1;
     *rest = digits + count + extension;
     return strtoll(digits, NULL, 10);
+}
+
+bool wb_checkpoint_file(const char *path, int64_t number, char *name) {
+    series s;
+    return parse(path, &s) && path_of(&s, number, "", name);
 }
 
 /* ---- the folder ---- */

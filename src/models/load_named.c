@@ -405,6 +405,7 @@ static void set_optimiser(wb_optimiser *o, const settings *s) {
     o->rule = s->rule;
     o->clip_norm = s->clip_norm;
     o->step = s->step + s->skipped;
+    o->compared_at = -1;
     for (int64_t g = 0; g < o->group_count; g++) {
         o->groups[g].cohort = s->cohort_of[g];
         o->groups[g].is_frozen = s->groups[g].is_frozen;

@@ -19,4 +19,11 @@ wb_collective wb_collective_of(const wb_array *node);
  * same. */
 wb_array *wb_allreduce_told(wb_array *x, int64_t terms);
 
+/* ---- at once, of the host's memory (collective_now.c) ---- */
+
+/* all[r * count + i] = own[i] of rank r. */
+wb_status wb_allgather_now(int64_t count, const int64_t *own, int64_t *all);
+/* The bytes of rank 0 become those of all. */
+wb_status wb_bcast_now(int64_t count, void *bytes);
+
 #endif

@@ -2,6 +2,7 @@
 #include <weber/distributed.h>
 
 #include "array/use.h"
+#include "optimise/compare.h"
 #include "optimise/shard.h"
 #include "ranks/ranks.h"
 
@@ -345,6 +346,11 @@ static bool check(const wb_setup_desc *desc) {
                                          "it needs .distributed = true");
     else if (desc->may_miss && desc->micro_batches > 0)
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: may_miss and micro_batches cannot be together");
+    else if (desc->compare_every < 0 && desc->compare_every != WB_NONE)
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_setup: compare_every must not be negative, got %lld; WB_NONE compares at "
+                      "the first step alone",
+                      (long long)desc->compare_every);
     else if (desc->loss_scale_interval < 0)
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "wb_setup: loss_scale_interval must not be negative, got %lld",
@@ -423,6 +429,8 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     o->micro_batches = desc.micro_batches;
     o->draws_for_all = desc.distributed || desc.micro_batches > 0;
     o->counted_at = -1;
+    o->compare_every = desc.compare_every ? desc.compare_every : WB_COMPARE_EVERY;
+    o->compared_at = -1;
     o->model = wb_layer_hold(desc.model);
     if ((desc.distributed && !share_model(o, desc.zero)) || !take_parts(o, &desc) ||
         wb_optimiser_group(o) != WB_OK || !check_parts(o) || !begin_count(o)) {

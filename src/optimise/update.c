@@ -7,6 +7,7 @@
 #include "evaluate/evaluate.h"
 #include "layers/layer.h"
 #include "ops/ops.h"
+#include "optimise/compare.h"
 #include "optimise/distributed.h"
 #include "optimise/guard.h"
 #include "optimise/mean.h"
@@ -430,8 +431,10 @@ static wb_status run(wb_optimiser *o, wb_gradients *g) {
 }
 
 /* The others wait for this rank's part of the step. */
-static wb_status tell_ranks(const wb_optimiser *o, wb_status status) {
-    if (status != WB_OK && o->is_distributed) wb_ranks_fail();
+static wb_status tell_ranks(wb_optimiser *o, wb_status status) {
+    if (status == WB_OK || !o->is_distributed) return status;
+    wb_explain_difference(o);
+    wb_ranks_fail();
     return status;
 }
 
@@ -442,7 +445,9 @@ wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *grad
     if (!wb_scope_begin()) return tell_ranks(optimiser, WB_ERROR_MEMORY);
     wb_error_aside older;
     wb_error_put_aside(&older);
-    status = tell_ranks(optimiser, run(optimiser, gradients));
+    status = wb_compare_if_due(optimiser);
+    if (status == WB_OK) status = run(optimiser, gradients);
+    (void)tell_ranks(optimiser, status);
     wb_error_bring_back(&older);
     const wb_status closed = wb_scope_close_leaving(0, NULL);
     return status == WB_OK ? closed : status;
@@ -544,7 +549,8 @@ wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch
     wb_status status = wb_scope_begin() ? WB_OK : WB_ERROR_MEMORY;
     if (status == WB_OK) {
         const call c = {loss, batch, user};
-        status = add_parts(optimiser, g, &c);
+        status = wb_compare_if_due(optimiser);
+        if (status == WB_OK) status = add_parts(optimiser, g, &c);
         if (status == WB_OK) status = run_whole(optimiser, g, &c);
         wb_parts_drop(optimiser);
         (void)tell_ranks(optimiser, status);

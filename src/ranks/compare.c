@@ -62,3 +62,12 @@ wb_status wb_collectives_check(const void *const *all, int size) {
     }
     return WB_OK;
 }
+
+bool wb_collectives_have_terms(const void *const *all, int size) {
+    for (int r = 0; r < size; r++) {
+        wb_collective c;
+        memcpy(&c, all[r], sizeof c);
+        if (!c.terms) return false;
+    }
+    return true;
+}

@@ -9,4 +9,7 @@
  * differ. */
 wb_status wb_collectives_check(const void *const *all, int size);
 
+/* All of them are part of a step, of which more can be told. */
+bool wb_collectives_have_terms(const void *const *all, int size);
+
 #endif

@@ -26,10 +26,11 @@ static struct {
     pid_t process;
     pthread_t thread; /* that made the first collective */
     bool has_thread;
-    int64_t made;             /* collectives */
-    char asked[16];           /* the transport that wb_distributed_initialize was given */
-    _Atomic bool has_failed;  /* for ever */
-    bool has_agreed;          /* all ranks saw the same failure, and no message is on its way */
+    int64_t made;            /* collectives */
+    char asked[16];          /* the transport that wb_distributed_initialize was given */
+    _Atomic bool has_failed; /* for ever */
+    bool has_agreed;         /* all ranks saw the same failure, and no message is on its way */
+    bool differs_in_terms;   /* what all have agreed on is that steps differ, and nobody said how */
     char failure[TEXT_BYTES]; /* why */
     void (*finish)(void);     /* before it leaves; or NULL */
     const void *all[WB_MOST_RANKS];
@@ -105,6 +106,8 @@ static void leave(void) {
 wb_status wb_ranks_exchange(const void *own, size_t bytes, const void **all) {
     return group.transport->gather(group.state, -1, own, bytes, all);
 }
+
+size_t wb_ranks_piece_bytes(void) { return group.transport->piece_bytes(group.state); }
 
 wb_status wb_ranks_look(void) {
     return group.transport->look ? group.transport->look(group.state) : WB_OK;
@@ -274,6 +277,17 @@ void wb_ranks_fail(void) {
     if (group.transport->fail) group.transport->fail(group.state, group.failure);
 }
 
+void wb_ranks_fail_alike(void) {
+    group.has_agreed = true;
+    (void)give_up();
+}
+
+bool wb_ranks_may_explain(void) {
+    const bool may = group.differs_in_terms && group.transport && group.process == getpid();
+    group.differs_in_terms = false;
+    return may;
+}
+
 bool wb_ranks_have_failed(void) { return atomic_load(&group.has_failed); }
 
 static wb_status refuse_failed(void) {
@@ -289,6 +303,8 @@ static wb_status compare(const wb_collective *c) {
     if (status != WB_OK) return status;
     status = wb_collectives_check(group.all, group.seat.size);
     group.has_agreed = group.has_agreed || status != WB_OK;
+    group.differs_in_terms =
+        status != WB_OK && wb_collectives_have_terms(group.all, group.seat.size);
     return status;
 }
 

@@ -55,6 +55,11 @@ wb_status wb_ranks_begin_on_device(const wb_collective *c, wb_memory from, wb_me
 /* Tells the other ranks that this one has failed, with the pending error's message, so that they
  * need not wait. Nothing happens in a group of one, and if the group has failed. */
 void wb_ranks_fail(void);
+/* The same where all ranks have found the same, so that nobody waits for this one. */
+void wb_ranks_fail_alike(void);
+/* Once after ranks turned out to make steps that differ: each is in such a step, and can tell the
+ * others of its own (ranks/facts.h). */
+bool wb_ranks_may_explain(void);
 /* The group was given up. */
 bool wb_ranks_have_failed(void);
 

@@ -42,10 +42,12 @@ void wb_ranks_release_event(void *event);
 void wb_ranks_abort_devices(bool has_lost);
 void wb_ranks_leave_devices(void);
 
-/* ---- group.c, for devices.c ---- */
+/* ---- group.c, for devices.c and facts.c ---- */
 
 /* all[r]: what rank r gave. */
 wb_status wb_ranks_exchange(const void *own, size_t bytes, const void **all);
+/* The most that a rank gives to it. */
+size_t wb_ranks_piece_bytes(void);
 /* Tells the other ranks of the pending error. */
 void wb_ranks_tell(void);
 /* An error where another rank is gone. */

@@ -11,6 +11,8 @@
 #include "base/given.h"
 #include "data/loader.h"
 #include "layers/layer.h"
+#include "ops/collective.h"
+#include "optimise/compare.h"
 #include "optimise/optimiser.h"
 #include "ranks/ranks.h"
 #include "train/training.h"
@@ -221,12 +223,19 @@ static bool has_plateau(const wb_train_desc *d) {
            p->least > 0;
 }
 
+/* Ranks may compute scores that differ, by a random part or a rounding, and must decide alike. */
+static wb_status take_first_score(training *t) {
+    const bool is_asked = t->desc->optimiser->is_distributed;
+    return is_asked ? wb_bcast_now(sizeof t->event.score, &t->event.score) : WB_OK;
+}
+
 static wb_status judge(training *t) {
     const wb_train_desc *d = t->desc;
     t->event.score = d->score              ? d->score(&t->event)
                      : t->event.validation ? t->event.validation->loss
                                            : t->event.mean_loss;
-    wb_status status = wb_failed() ? wb_error_status() : keep_if_best(t);
+    wb_status status = wb_failed() ? wb_error_status() : take_first_score(t);
+    if (status == WB_OK) status = keep_if_best(t);
     t->event.best_epoch = t->at.best_epoch;
     (void)wb_early_stopping_ends(&t->at.stopping, t->event.score);
     if (status == WB_OK && has_plateau(d))
@@ -334,13 +343,15 @@ static wb_status begin(training *t) {
     t->at.plateau.has_begun = false, t->at.plateau.bad = 0, t->at.plateau.waiting = 0;
     t->at.plateau.best = 0;
     if (d->keep_best && !(t->at.best = wb_clone(d->model))) return wb_error_status();
-    const wb_status status = ask_for_callbacks(t);
+    wb_status status = wb_training_compare(d);
+    if (status == WB_OK) status = ask_for_callbacks(t);
     return status == WB_OK ? wb_training_resume(&t->at, d) : status;
 }
 
 static wb_status finish(training *t, wb_status status) {
     if (status == WB_OK && t->at.best && t->at.best_epoch)
         status = wb_loadmodel(t->desc->model, t->at.best);
+    if (status == WB_OK) status = wb_compare_held(t->desc->optimiser, NULL, NULL);
     wb_free(t->at.best);
     if (status != WB_OK && t->desc->optimiser->is_distributed) wb_ranks_fail(); /* they wait */
     return status;

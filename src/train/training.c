@@ -1,16 +1,23 @@
 /* Checkpoints of a training. */
 #include "train/training.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <weber/distributed.h>
 
 #include <weber/state.h>
 
 #include "base/error.h"
 #include "base/saved.h"
+#include "data/loader.h"
+#include "ops/collective.h"
 #include "ops/step.h"
+#include "optimise/compare.h"
 #include "optimise/optimiser.h"
 #include "optimise/rules.h"
+#include "ranks/facts.h"
 
 bool wb_training_is_over(const wb_training_progress *t) {
     return t->stopping.patience > 0 && t->stopping.bad >= t->stopping.patience;
@@ -121,20 +128,89 @@ static bool takes_part(const wb_train_desc *d) {
     return wb_training_leads(d) || d->optimiser->is_divided;
 }
 
+/* ---- ranks ---- */
+
+static void add_number(wb_text *facts, const char *name, double value) {
+    char text[40];
+    (void)snprintf(text, sizeof text, "%.15g", value);
+    wb_fact_add(facts, name, text);
+}
+
+static void tell_settings(const wb_train_desc *d, wb_text *facts) {
+    wb_loader_tell(d->loader, "the loader", facts);
+    if (d->validation && d->validation->desc.shard)
+        wb_loader_tell(d->validation, "the validation's loader", facts);
+    add_number(facts, ".epochs", (double)d->epochs);
+    wb_fact_add(facts, ".checkpoint", d->checkpoint ? "given" : "NULL");
+    wb_fact_add(facts, ".share_checkpoint", d->share_checkpoint ? "true" : "false");
+    if (d->optimiser->is_divided) add_number(facts, ".every", (double)d->every);
+    wb_fact_add(facts, ".keep_best", d->keep_best ? "true" : "false");
+    add_number(facts, ".early_stopping.patience", (double)d->early_stopping.patience);
+    add_number(facts, ".early_stopping.min_delta", d->early_stopping.min_delta);
+    add_number(facts, ".plateau.factor", d->plateau.factor);
+    add_number(facts, ".plateau.patience", (double)d->plateau.patience);
+    add_number(facts, ".plateau.threshold", d->plateau.threshold);
+    add_number(facts, ".plateau.cooldown", (double)d->plateau.cooldown);
+    add_number(facts, ".plateau.least", d->plateau.least);
+}
+
+wb_status wb_training_compare(const wb_train_desc *d) {
+    wb_text facts = {.file = NULL};
+    if (!d->optimiser->is_distributed) return WB_OK;
+    tell_settings(d, &facts);
+    const wb_status status =
+        wb_compare_facts("wb_train: settings must be the same on all ranks", &facts);
+    wb_text_release(&facts);
+    return status;
+}
+
+/* Every rank has loaded, or has not, for its own part. */
+static wb_status compare_places(const wb_training_progress *t, const wb_train_desc *d,
+                                int64_t number) {
+    wb_text place = {.file = NULL};
+    if (!d->optimiser->is_distributed) return WB_OK;
+    if (number < 0)
+        wb_fact_add(&place, "the checkpoint", "none");
+    else
+        add_number(&place, "the checkpoint", (double)number);
+    add_number(&place, "the number of steps", (double)t->steps);
+    add_number(&place, "the epoch", (double)t->epoch);
+    const wb_status status =
+        wb_compare_held(d->optimiser,
+                        "wb_train: all ranks must go on from the same checkpoint "
+                        "(.share_checkpoint = true: from rank 0's)",
+                        &place);
+    wb_text_release(&place);
+    return status;
+}
+
 /* What rank 0 has found decides for all. Negative: nothing. */
 static wb_status agree(const wb_train_desc *d, int64_t *number) {
-    if (!d->optimiser->is_distributed) return WB_OK;
-    if (wb_scope_open() != WB_OK) return WB_ERROR_MEMORY;
-    *number = (int64_t)wb_item(wb_bcast(wb_scalar(WB_I64, (double)*number), 0));
-    const wb_status closed = wb_scope_close();
-    return wb_failed() ? wb_error_status() : closed;
+    return d->optimiser->is_distributed ? wb_bcast_now(sizeof *number, number) : WB_OK;
+}
+
+/* The file of that number, as rank 0 has it. */
+static wb_status load_shared(wb_training_progress *t, const wb_train_desc *d, int64_t number) {
+    char copy[PATH_MAX];
+    const objects all = list(t, d);
+    wb_status status = wb_training_share(d->checkpoint, number, copy);
+    if (status == WB_OK && copy[0]) status = wb_load_named_make(copy, all.count, all.items);
+    if (copy[0]) (void)unlink(copy);
+    return status;
+}
+
+static bool is_sent(const wb_train_desc *d) {
+    return d->share_checkpoint && d->optimiser->is_distributed;
 }
 
 /* A first checkpoint, which is loaded again: what cannot come back is to be known now. */
 static wb_status begin_anew(wb_training_progress *t, const wb_train_desc *d) {
+    int64_t first = t->steps;
     wb_status status = takes_part(d) ? save(t, d) : WB_OK;
     if (status == WB_OK && d->optimiser->is_distributed) status = wb_barrier();
-    return status == WB_OK ? load(t, d, NULL) : status;
+    if (status == WB_OK && (!is_sent(d) || wb_training_leads(d))) status = load(t, d, NULL);
+    if (status == WB_OK && is_sent(d)) status = load_shared(t, d, first);
+    return status == WB_OK ? compare_places(t, d, -1) : status;
 }
 
 /* Settings of the program's rule that no schedule or plateau has, where the file has others. */
@@ -181,7 +257,11 @@ wb_status wb_training_resume(wb_training_progress *t, const wb_train_desc *d) {
     wb_status status = wb_training_leads(d) ? load(t, d, &number) : WB_OK;
     if (status == WB_OK) status = agree(d, &number);
     if (status == WB_OK && number < 0) return begin_anew(t, d);
-    if (status == WB_OK && !wb_training_leads(d)) status = load(t, d, NULL);
+    if (status == WB_OK && is_sent(d))
+        status = load_shared(t, d, number);
+    else if (status == WB_OK && !wb_training_leads(d))
+        status = load(t, d, &number);
+    if (status == WB_OK) status = compare_places(t, d, number);
     if (status == WB_OK && wb_training_leads(d)) tell(t, d, &mine);
     return status;
 }

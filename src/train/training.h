@@ -35,6 +35,13 @@ bool wb_training_leads(const wb_train_desc *desc);
  * there is none; neither without desc->checkpoint. */
 wb_status wb_training_resume(wb_training_progress *progress, const wb_train_desc *desc);
 
+/* Sends rank 0's file of the series at path to all. copy: the name of a file that the other ranks
+ * are to unlink, or ""; PATH_MAX bytes. A collective. */
+wb_status wb_training_share(const char *path, int64_t number, char *copy);
+
+/* Ranks that do not mean the same training are told apart, before it begins. */
+wb_status wb_training_compare(const wb_train_desc *desc);
+
 /* A checkpoint. Failing is an error if it is the last one, else a warning. */
 wb_status wb_training_save(wb_training_progress *progress, const wb_train_desc *desc, bool is_last);
 

@@ -1,0 +1,11 @@
+/* Folders of checkpoints: private side of weber/state.h. */
+#ifndef WB_MODELS_CHECKPOINT_H
+#define WB_MODELS_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The name of a file of the series at path, PATH_MAX bytes. False with the error recorded. */
+bool wb_checkpoint_file(const char *path, int64_t number, char *name);
+
+#endif
