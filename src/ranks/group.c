@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -40,14 +41,16 @@ static struct {
 
 static const char *known[] = {"local", "MPI", "NCCL", "RCCL"};
 
-static bool check_name(const char *asked) {
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!asked || strcmp(asked, known[i]) == 0) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "wb_distributed_initialize: there is no transport \"%s\"; it can be \"local\", "
-                  "\"MPI\", \"NCCL\", \"RCCL\" or NULL",
-                  asked);
-    return false;
+/* The name as it is known, whatever its case; NULL stays. False with an error. */
+static bool find_name(const char **asked) {
+    for (size_t i = 0; *asked && i < sizeof known / sizeof *known; i++)
+        if (strcasecmp(*asked, known[i]) == 0) return *asked = known[i], true;
+    if (*asked)
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_distributed_initialize: there is no transport \"%s\"; it can be "
+                      "\"local\", \"MPI\", \"NCCL\", \"RCCL\" or NULL",
+                      *asked);
+    return !*asked;
 }
 
 /* The plugin for a starter, and what brings it. */
@@ -160,7 +163,7 @@ static bool start(const char *asked, const wb_distributed_desc *desc) {
         group.transport = NULL;
         return transport ? give_up_joining() : false;
     }
-    if (transport) wb_ranks_share_cores(&seat);
+    if (transport) wb_ranks_share_cores(&seat), wb_seat_mark();
     group.is_joined = true;
     if (asked) (void)snprintf(group.asked, sizeof group.asked, "%s", asked);
     if (transport) (void)atexit(leave);
@@ -188,7 +191,7 @@ static bool join(const char *function, const char *asked, const wb_distributed_d
 static bool join_any(const char *function, const char *asked, const wb_distributed_desc *desc) {
     const char *variable = getenv("WEBER_TRANSPORT");
     if (!asked && variable && *variable) asked = variable;
-    return check_name(asked) && join(function, asked, desc);
+    return find_name(&asked) && join(function, asked, desc);
 }
 
 bool wb_ranks_join(const char *function) {
@@ -234,6 +237,7 @@ wb_status wb_distributed_initialize_make(wb_distributed_desc desc) {
                        "wb_distributed_initialize: .devices must have .device_count numbers, got "
                        "%d%s",
                        desc.device_count, desc.devices ? "" : " and NULL");
+    if (!find_name(&desc.transport)) return WB_ERROR_ARGUMENT;
     if (!join_any(function, desc.transport, &desc) || !join_devices_late(desc.transport, &desc))
         return wb_error_status();
     if (desc.transport) (void)snprintf(group.asked, sizeof group.asked, "%s", desc.transport);
@@ -243,7 +247,7 @@ wb_status wb_distributed_initialize_make(wb_distributed_desc desc) {
 bool wb_distributed_initialized(void) { return group.is_joined; }
 
 const char *wb_get_distributed_backend(const char *transport) {
-    if (transport && strcmp(transport, group.asked) != 0)
+    if (transport && strcasecmp(transport, group.asked) != 0)
         return wb_fail_null(WB_ERROR_ARGUMENT,
                             "Backend `%s` is not initialized. Call "
                             "`wb_distributed_initialize(\"%s\")` first.",

@@ -443,7 +443,8 @@ static void not_initialized(void **state) { /* N8 */
     assert_int_equal(wb_distributed_initialize("gloo"), WB_ERROR_ARGUMENT);
     wb_clear_error();
     assert_int_equal(wb_distributed_initialize("MPI"), WB_OK); /* one process needs no transport */
-    assert_int_equal(wb_distributed_initialize("MPI"), WB_OK);
+    assert_int_equal(wb_distributed_initialize("mpi"), WB_OK);
+    assert_string_equal(wb_get_distributed_backend("Mpi"), "none");
     assert_string_equal(wb_get_distributed_backend("MPI"), "none");
 }
 
