@@ -80,8 +80,9 @@ typedef struct wb_progress_desc {
     bool always;             /* show it even if file is no terminal */
 } wb_progress_desc;
 
-/* A bar of one line: share done, rate, time left, loss, peak memory. Silent where its file is no
- * terminal; redrawn about ten times a second. End it with wb_progress_end.
+/* A bar of one line: share done, rate, time left, loss, peak memory. Redrawn about ten times a
+ * second. Where its file is no terminal it is silent, but under weber run, which passes on whole
+ * lines, it is one line at the end. End it with wb_progress_end.
  *
  *     wb_progress *bar = wb_progress_begin(.what = "epoch 1/5", .total = 938, .items = 64);
  *     while (wb_next(data, &batch)) { ...; wb_progress_step(bar, loss); }

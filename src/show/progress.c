@@ -1,5 +1,6 @@
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ struct wb_progress {
     wb_object object;
     wb_progress_desc desc;
     bool shown;
+    bool as_line; /* weber run passes on whole lines: one at the end */
     int64_t done;
     double start, drawn; /* seconds of the monotonic clock */
     double loss;         /* as last read; NaN: none */
@@ -48,6 +50,8 @@ wb_progress *wb_progress_make(wb_progress_desc desc) {
     if (!desc.device) p->desc.device = wb_cpu_device();
     if (!desc.file) p->desc.file = stderr;
     p->shown = desc.always || isatty(fileno(p->desc.file));
+    const char *run = getenv("WEBER_RUN");
+    p->as_line = !p->shown && run && *run;
     p->start = wb_clock();
     p->done = desc.done;
     p->loss = (double)NAN;
@@ -103,7 +107,9 @@ static void compose(const wb_progress *p, line *l, double at, int bar_width) {
     const double seconds = at - p->start, done = (double)p->done,
                  here = (double)(p->done - p->desc.done);
     add(l, "%s", p->desc.what);
-    if (p->desc.total > 0)
+    if (p->as_line)
+        add(l, " %lld/%lld", (long long)p->done, (long long)p->desc.total);
+    else if (p->desc.total > 0)
         add_bar(l, fmin(1, done / (double)p->desc.total), bar_width);
     else
         add(l, " %lld", (long long)p->done);
@@ -147,6 +153,13 @@ static void draw(wb_progress *p, double at) {
     p->drawn = at;
 }
 
+static void write_line(const wb_progress *p, double at) {
+    line l = {.used = 0};
+    compose(p, &l, at, 0);
+    (void)fprintf(p->desc.file, "%.*s\n", (int)l.used, l.text);
+    (void)fflush(p->desc.file);
+}
+
 static bool check(const char *function, const wb_progress *p) {
     return wb_may_use(function, p, &progress_class, "the progress bar");
 }
@@ -155,9 +168,11 @@ void wb_progress_step(wb_progress *p, wb_array *loss) {
     static const char function[] = "wb_progress_step";
     if (!p || !check(function, p) || !wb_may_use_given(function, loss, "the loss")) return;
     p->done = wb_plus(p->done, 1);
+    const bool is_last = p->done == p->desc.total;
+    if (p->as_line && is_last && loss && !wb_failed()) p->loss = wb_item(loss);
     if (!p->shown) return;
     const double at = wb_clock();
-    if (at - p->drawn < seconds_between && p->done != p->desc.total) return;
+    if (at - p->drawn < seconds_between && !is_last) return;
     if (loss && !wb_failed()) p->loss = wb_item(loss);
     draw(p, at);
 }
@@ -175,6 +190,7 @@ double wb_progress_end(wb_progress *p) {
         (void)fprintf(p->desc.file, "\n");
         (void)fflush(p->desc.file);
     }
+    if (p->as_line) write_line(p, at);
     wb_free(p);
     return seconds;
 }

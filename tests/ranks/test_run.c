@@ -112,6 +112,18 @@ static void goes_with_the_tool(void) {
     expect(wb_clock() - begin < 2);
 }
 
+/* What a run that was killed left in shared memory, the next one removes; not what is in use. */
+static void clears_what_was_left(void) {
+    char command[1024];
+    (void)weber("run -n 2 sh -c 'echo $WEBER_RUN >name; kill -KILL $PPID; exec sleep 63.25'");
+    expect(weber("run -n 1 true") == 0);
+    expect(weber("run -n 1 sh -c 'test -s name && ! test -e /dev/shm$(cat name)-ended'") == 0);
+    (void)snprintf(command, sizeof command,
+                   "run -n 1 sh -c '\"%s\" run -n 1 true; test -e /dev/shm$WEBER_RUN-ended'",
+                   stage_build("bin/weber"));
+    expect(access("/dev/shm", F_OK) != 0 || weber(command) == 0);
+}
+
 /* Those that have joined do not wait for one that never will. */
 static void ends_before_it_joins(void) {
     char command[1024];
@@ -249,6 +261,7 @@ int main(void) {
         SCENE(tests_itself),
         SCENE(tests_mpi),
         SCENE(goes_with_the_tool),
+        SCENE(clears_what_was_left),
     };
     return cmocka_run_group_tests_name("ranks/test_run", tests, NULL, NULL);
 }

@@ -36,6 +36,18 @@ static void a_file_that_is_no_terminal_stays_empty(void **state) {
     free(text);
 }
 
+static void under_weber_run_it_is_a_line_at_the_end(void **state) {
+    (void)state;
+    (void)setenv("WEBER_RUN", "/weber-1", 1);
+    char *text = drawn(10, 10, false, 0.53125);
+    (void)unsetenv("WEBER_RUN");
+    assert_int_equal(strncmp(text, "epoch 1/5 10/10 ", 16), 0);
+    assert_non_null(strstr(text, "loss 0.5312"));
+    assert_null(strpbrk(text, "\r\033"));
+    assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+    free(text);
+}
+
 static void the_bar_says_share_rate_loss_and_memory(void **state) {
     (void)state;
     char *text = drawn(10, 10, true, 0.53125);
@@ -134,6 +146,7 @@ static void null_is_fine(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_file_that_is_no_terminal_stays_empty),
+        TEST(under_weber_run_it_is_a_line_at_the_end),
         TEST(the_bar_says_share_rate_loss_and_memory),
         TEST(a_bar_that_stops_early_shows_what_was_done),
         TEST(a_bar_goes_on),

@@ -64,6 +64,7 @@ typedef struct run {
     rank *ranks;
     char ended_name[80]; /* of more of it: a byte for each rank, which says what became of it */
     char *ended;         /* or NULL */
+    int ended_file;      /* held while the run goes on */
     bool is_mpi;
     const char *hosts;
 } run;
@@ -335,17 +336,18 @@ static bool name_run(run *r) {
  * need be. */
 static void open_ended(run *r) {
     (void)snprintf(r->ended_name, sizeof r->ended_name, "%s-ended", r->name);
-    const int file = wb_platform_open_shared(r->ended_name, O_CREAT | O_EXCL | O_RDWR);
+    const int file = wb_platform_open_shared(r->ended_name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC);
     void *memory = MAP_FAILED;
-    if (file >= 0 && wb_platform_grow_shared(file, (size_t)r->count) == 0)
+    if (file >= 0 && tool_hold(file) && wb_platform_grow_shared(file, (size_t)r->count) == 0)
         memory = mmap(NULL, (size_t)r->count, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (file >= 0) (void)close(file);
+    r->ended_file = file;
     r->ended = memory == MAP_FAILED ? NULL : memory;
 }
 
 static void close_ended(run *r) {
     if (r->ended) (void)munmap(r->ended, (size_t)r->count);
     wb_platform_unlink_shared(r->ended_name);
+    if (r->ended_file >= 0) (void)close(r->ended_file);
     r->ended = NULL;
 }
 
@@ -377,6 +379,7 @@ static int run_all(run *r) {
     if (signal(SIGTSTP, ask_to_stop) == SIG_IGN) (void)signal(SIGTSTP, SIG_IGN);
     (void)signal(SIGPIPE, SIG_IGN); /* put_line sees it */
     int status = 1;
+    tool_clear_leftovers();
     for (int k = 0; r->ranks && polled; k++) {
         status = run_once(r, k, polled);
         if (!status || status == NOT_FOUND || k == r->restarts || asked_to_end) break;

@@ -38,4 +38,9 @@ void put_plain_to(FILE *file, const char *text, size_t length); /* at most so ma
 void devices_as_text(void);
 void devices_as_json(void);
 
+/* Removes shared memory of runs that were killed (leftovers.c): of those that nobody holds. */
+void tool_clear_leftovers(void);
+/* Until the process ends, or closes a descriptor of the file. */
+bool tool_hold(int file);
+
 #endif
