@@ -487,7 +487,7 @@ wb_array *wb_csv_labels_in(const wb_csv *csv, const char *name, const char *voca
     for (int64_t row = 0; good && row < rows; row++) {
         const word wanted = {.text = wb_csv_text(csv, row, column)};
         const word *found = bsearch(&wanted, words, (size_t)count, sizeof *words, by_text);
-        good = found || fail_field(csv, row, column, "the vocabulary lacks");
+        good = found || fail_field(csv, row, column, "the vocabulary lacks", "");
         if (found) labels[row] = found->place;
     }
     wb_array *x = good ? wb_from_make(WB_I64, labels, 1, &rows) : NULL;

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 #include <weber/distributed.h>
-
 #include <weber/state.h>
 
 #include "base/error.h"
@@ -214,8 +213,8 @@ static wb_status begin_anew(wb_training_progress *t, const wb_train_desc *d) {
 }
 
 /* Settings of the program's rule that no schedule or plateau has, where the file has others. */
-static void tell_settings(const wb_training_progress *t, const wb_train_desc *d,
-                          const wb_rule *mine) {
+static void tell_changed_settings(const wb_training_progress *t, const wb_train_desc *d,
+                                  const wb_rule *mine) {
     const wb_rule *theirs = &d->optimiser->rule;
     const double *values = mine->settings, *others = theirs->settings;
     for (int k = 0; k < wb_rule_links(mine); k++)
@@ -245,7 +244,7 @@ static void tell(const wb_training_progress *t, const wb_train_desc *d, const wb
         wb_log_line(WB_LOG_WARN,
                     "wb_train: nothing is trained: %s has trained %lld epochs, and .epochs is %lld",
                     d->checkpoint, (long long)t->epoch, (long long)d->epochs);
-    tell_settings(t, d, mine);
+    tell_changed_settings(t, d, mine);
 }
 
 wb_status wb_training_resume(wb_training_progress *t, const wb_train_desc *d) {

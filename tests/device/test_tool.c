@@ -29,20 +29,26 @@ static void help_and_version(void) {
         expect(weber(arguments) == 0);
         expect_part(output, "usage: weber ");
     }
+    expect(weber("help") == 0);
+    expect_part(output, "usage: weber devices [--json]");
+    expect(weber("help show") == 0);
+    expect_part(output, "usage: weber show FILE");
     expect(weber("--version") == 0);
     expect_part(output, "weber 0.");
 }
 
 static void what_it_does_not_understand(void) {
     static const char *const rows[] = {
-        "",         "device",     "devices --xml", "devices a b", "backend a b", "backend --delete",
-        "--help x", "--version x"};
+        "",           "help a b", "devices --xml", "devices a b", "backend a b", "backend --delete",
+        "--version x"};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         expect(weber(rows[i]) == 2);
         expect_part(output, "usage: weber devices [--json]");
     }
     expect(weber("device") == 2);
-    expect_part(output, "weber: there is no command \"device\"");
+    expect_part(output, "weber: there is no command \"device\"; weber help lists them\n");
+    expect(weber("help device") == 2);
+    expect_part(output, "weber: there is no command \"device\"; weber help lists them\n");
 }
 
 static void devices_for_people(void) {

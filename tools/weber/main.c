@@ -19,7 +19,8 @@ static const char usage[] =
     "       weber ranks                     checks the group of processes that it is run in\n"
     "       weber profile PROGRAM ...       where its time goes, by layer and operation\n"
     "       weber layers                    the layers that models in files are made of\n"
-    "       weber --help | --version        weber show --help and so on say more\n"
+    "       weber help [COMMAND]            this text, or what a command takes\n"
+    "       weber --version\n"
     "\n"
     "Exit status: 0, 1 after an error, 2 for a command line that is not understood.\n"
     "WEBER_DEVICE=backend[:index] chooses for one run, WEBER_BACKENDS=cpu,opencl limits what is\n"
@@ -34,10 +35,7 @@ int tool_usage(int count, char **arguments) {
     return tool_help(usage, count == 1 && strcmp(arguments[0], "--help") == 0);
 }
 
-static int help(int count, char **arguments) {
-    (void)arguments;
-    return tool_help(usage, count == 0);
-}
+static int help(int count, char **arguments);
 
 static int layers(int count, char **arguments) {
     if (count) return tool_usage(count, arguments);
@@ -50,10 +48,12 @@ static int version(int count, char **arguments) {
     return 0;
 }
 
-static const struct {
+typedef struct command {
     const char *name;
     int (*run)(int count, char **arguments);
-} commands[] = {
+} command;
+
+static const command commands[] = {
     {"devices", tool_devices},
     {"backend", tool_backend},
     {"show", tool_show},
@@ -63,6 +63,7 @@ static const struct {
     {"ranks", tool_ranks},
     {"profile", tool_profile},
     {"layers", layers},
+    {"help", help},
     {"--help", help},
     {"-h", help},
     {"--version", version},
@@ -78,11 +79,25 @@ static int close_output(int status) {
     return status ? status : 1;
 }
 
+static const command *find(const char *name) {
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(name, commands[i].name) == 0) return &commands[i];
+    (void)fprintf(stderr, "weber: there is no command \"");
+    put_plain_to(stderr, name, strlen(name));
+    (void)fprintf(stderr, "\"; weber help lists them\n");
+    return NULL;
+}
+
+static int help(int count, char **arguments) {
+    char asked[] = "--help", *list[] = {asked, NULL};
+    if (count != 1) return tool_help(usage, count == 0);
+    const command *c = find(arguments[0]);
+    if (!c) return 2;
+    return c->run == help || c->run == version ? tool_help(usage, true) : c->run(1, list);
+}
+
 int main(int count, char **arguments) {
-    for (size_t i = 0; count > 1 && i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(arguments[1], commands[i].name) == 0)
-            return close_output(commands[i].run(count - 2, arguments + 2));
-    const int status = tool_usage(0, NULL);
-    if (count > 1) (void)fprintf(stderr, "\nweber: there is no command \"%s\"\n", arguments[1]);
-    return status;
+    if (count < 2) return tool_usage(0, NULL);
+    const command *c = find(arguments[1]);
+    return c ? close_output(c->run(count - 2, arguments + 2)) : 2;
 }
