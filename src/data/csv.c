@@ -12,6 +12,7 @@
 #include "array/use.h"
 #include "base/decimal.h"
 #include "base/memory.h"
+#include "data/stream.h"
 
 struct wb_csv {
     wb_object object;
@@ -24,6 +25,7 @@ struct wb_csv {
     int64_t row_count, line_capacity;
     int64_t columns;
     char (*numbers)[24]; /* names of columns without a header */
+    bool has_cr_lines;   /* lines end with CR alone */
 };
 
 static void csv_free(void *object) {
@@ -41,29 +43,26 @@ static const wb_class csv_class = {.name = "table", .maker = "wb_read_csv", .fre
 
 /* ---- reading ---- */
 
-static bool read_whole(wb_csv *csv, FILE *file) {
+static bool read_whole(wb_csv *csv, wb_stream *file) {
     int64_t capacity = 0;
     for (;;) {
+        if (wb_stream_may_become(file, csv->size) != WB_OK) return false;
         if (!wb_grow_list((void **)&csv->bytes, &capacity, 1, csv->size + (1 << 16) + 1))
             return false;
-        const size_t got = fread(csv->bytes + csv->size, 1, 1 << 16, file);
+        const size_t got = wb_stream_read(file, csv->bytes + csv->size, 1 << 16);
         csv->size += (int64_t)got;
         if (got == 0) break;
     }
     csv->bytes[csv->size] = 0;
-    if (!ferror(file)) return true;
+    if (!ferror(file->file)) return !file->zipped || wb_stream_expect_end(file) == WB_OK;
     (void)wb_fail(WB_ERROR_IO, "%s: %s", csv->path, strerror(errno));
     return false;
 }
 
 static bool read_file(wb_csv *csv) {
-    FILE *file = fopen(csv->path, "rb");
-    if (!file) {
-        (void)wb_fail(WB_ERROR_IO, "%s: %s", csv->path, strerror(errno));
-        return false;
-    }
-    const bool good = read_whole(csv, file);
-    (void)fclose(file);
+    wb_stream file;
+    const bool good = wb_stream_open(&file, csv->path) == WB_OK && read_whole(csv, &file);
+    wb_stream_close(&file);
     return good;
 }
 
@@ -82,7 +81,8 @@ static bool fail_at(const reader *r, const char *what) {
 
 static bool ends_field(const reader *r) {
     return r->at == r->end || *r->at == r->csv->desc.separator || *r->at == '\n' ||
-           (*r->at == '\r' && (r->at + 1 == r->end || r->at[1] == '\n'));
+           (*r->at == '\r' &&
+            (r->csv->has_cr_lines || r->at + 1 == r->end || r->at[1] == '\n'));
 }
 
 /* Copies the inside of the quotes to where they begin. */
@@ -95,11 +95,19 @@ static bool read_quoted(reader *r, char **to) {
             return ends_field(r) || fail_at(r, "text stands behind a closing quote");
         }
         if (*r->at == '"') r->at++;
-        r->line += *r->at == '\n';
+        r->line += *r->at == (r->csv->has_cr_lines ? '\r' : '\n');
         *(*to)++ = *r->at;
     }
     r->line = first_line;
     return fail_at(r, "a quote is not closed");
+}
+
+/* Past LF, CRLF, or CR. */
+static void skip_line_end(reader *r) {
+    const char *before = r->at;
+    if (r->at < r->end && *r->at == '\r') r->at++;
+    if (r->at < r->end && *r->at == '\n') r->at++;
+    r->line += r->at > before && (r->at[-1] == '\n' || r->csv->has_cr_lines);
 }
 
 /* One field, and what ends it; *more: another one follows on the line. */
@@ -113,9 +121,10 @@ static bool read_field(reader *r, bool *more) {
         while (!ends_field(r)) to = ++r->at;
     csv->fields[csv->field_count++] = field;
     *more = r->at < r->end && *r->at == csv->desc.separator;
-    if (r->at < r->end && *r->at == '\r') r->at++;
-    r->line += r->at < r->end && *r->at == '\n';
-    if (r->at < r->end) r->at++;
+    if (*more)
+        r->at++;
+    else
+        skip_line_end(r);
     *to = 0;
     return true;
 }
@@ -124,9 +133,13 @@ static bool is_empty_line(const reader *r) {
     return ends_field(r) && *r->at != r->csv->desc.separator;
 }
 
-static void skip_line_end(reader *r) {
-    if (r->at < r->end && *r->at == '\r') r->at++;
-    if (r->at < r->end && *r->at == '\n') r->at++, r->line++;
+/* Where all of a line is one field, the separator may be another one. */
+static void advise_on_separator(const wb_csv *csv) {
+    const char *other = csv->columns == 1 ? strpbrk(csv->fields[0], ",;\t|") : NULL;
+    if (other && *other != csv->desc.separator)
+        wb_error_add("line %lld has one field, \"%.40s\": perhaps .separator = '%s'",
+                     (long long)csv->lines[0], csv->fields[0],
+                     *other == '\t' ? "\\t" : (const char[]){*other, 0});
 }
 
 static bool read_row(reader *r) {
@@ -142,6 +155,7 @@ static bool read_row(reader *r) {
     (void)wb_fail(WB_ERROR_FORMAT, "%s: line %lld has %lld fields, but line %lld has %lld",
                   csv->path, (long long)line, (long long)count, (long long)csv->lines[0],
                   (long long)csv->columns);
+    advise_on_separator(csv);
     return false;
 }
 
@@ -160,6 +174,7 @@ static bool read_rows(wb_csv *csv) {
     static const char mark[] = "\xEF\xBB\xBF";
     reader r = {.csv = csv, .at = csv->bytes, .end = csv->bytes + csv->size, .line = 1};
     if (!check_bytes(csv)) return false;
+    csv->has_cr_lines = !memchr(csv->bytes, '\n', (size_t)csv->size);
     if (csv->size >= 3 && memcmp(csv->bytes, mark, 3) == 0) r.at += 3;
     while (r.at < r.end) {
         if (is_empty_line(&r))
@@ -272,6 +287,7 @@ static int64_t find_column(const char *function, const wb_csv *csv, const char *
     }
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: there is no column \"%s\"; there are %s", csv->path, name,
                   names);
+    advise_on_separator(csv);
     return -1;
 }
 
@@ -319,6 +335,7 @@ static bool fail_field(const wb_csv *csv, int64_t row, int64_t column, const cha
     (void)wb_fail(WB_ERROR_FORMAT, "%s: line %lld, column \"%s\": %s \"%.80s\"%s%s", csv->path,
                   (long long)csv->lines[row + rows_before(csv)], wb_csv_name(csv, column), what,
                   text, hint, may_mean_none ? "; .missing says which text means no value" : "");
+    advise_on_separator(csv);
     return false;
 }
 

@@ -1,6 +1,7 @@
 /* src/data/csv.c, on files that the test writes. */
 #include <locale.h>
 #include <weber/csv.h>
+#include <zlib.h>
 
 #include "support/files.h"
 #include "support/support.h"
@@ -142,6 +143,46 @@ static const struct number {
     {"blanks alone", "  ", false, 0},
 };
 
+/* As old spreadsheets wrote them. */
+static void lines_may_end_with_cr(void **state) {
+    (void)state;
+    wb_csv *csv = wb_read_csv(file_of("a,b\r1,\"x\ry\"\r\r3,4\r"));
+    assert_int_equal(wb_csv_rows(csv), 2);
+    assert_string_equal(wb_csv_name(csv, 1), "b");
+    assert_string_equal(wb_csv_text(csv, 0, 1), "x\ry");
+    assert_string_equal(wb_csv_text(csv, 1, 0), "3");
+    assert_null(wb_csv_column(csv, "b"));
+    assert_error(WB_ERROR_FORMAT, "line 2, column \"b\"");
+    wb_free(csv);
+    csv = wb_read_csv(file_of("a,b\n1,x\ry\n")); /* a CR among lines of LF is text */
+    assert_string_equal(wb_csv_text(csv, 0, 1), "x\ry");
+    wb_free(csv);
+}
+
+static void a_wrong_separator_is_named(void **state) {
+    (void)state;
+    assert_null(wb_read_csv(file_of("a;b\n1,5;2\n")));
+    assert_error(WB_ERROR_FORMAT, "line 1 has one field, \"a;b\": perhaps .separator = ';'");
+    wb_csv *csv = wb_read_csv(file_of("a\tb\n1\t2\n"));
+    assert_null(wb_csv_column(csv, "a"));
+    assert_error(WB_ERROR_ARGUMENT, "perhaps .separator = '\\t'");
+    wb_free(csv);
+}
+
+static void gzipped_tables_are_read(void **state) {
+    (void)state;
+    const char *path = path_of("table.csv.gz");
+    for (int i = 0; i < 2; i++) { /* two members */
+        gzFile file = gzopen(path, i ? "ab" : "wb");
+        assert_true(file && gzputs(file, i ? "3,4\n" : "a,b\n1,2\n") > 0);
+        assert_int_equal(gzclose(file), Z_OK);
+    }
+    wb_csv *csv = wb_read_csv(path);
+    assert_int_equal(wb_csv_rows(csv), 2);
+    assert_true(wb_at(wb_csv_column(csv, "b"), 1) == 4);
+    wb_free(csv);
+}
+
 static void numbers_are_decimal(void **state) {
     const struct number *n = *state;
     static const char *const locales[] = {"C", "de_DE.UTF-8"}; /* the second one perhaps is there */
@@ -210,7 +251,7 @@ int main(void) {
         TEST(columns_have_types),         TEST(a_vocabulary_numbers_another_table),
         TEST(quotes_hold_anything),       TEST(a_text_among_numbers_may_mean_none),
         TEST(missing_values_can_be_nan),  TEST(files_of_many_mebibytes_are_read),
-        TEST(files_and_names_are_checked)};
+        TEST(lines_may_end_with_cr), TEST(a_wrong_separator_is_named), TEST(gzipped_tables_are_read), TEST(files_and_names_are_checked)};
     ADD_TESTS(&tests, others);
     return run_test_list("data/test_csv", &tests, make_folder, drop_folder);
 }
