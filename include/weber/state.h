@@ -68,7 +68,8 @@ typedef struct wb_load_desc {
     char start_;
     const char *path;
     wb_layer *model;
-    /* where in the file, a path; default "model", or the whole file if that is not there */
+    /* where in the file, a path; "": the whole file; default: "model", or the whole file if that is
+     * not there or does not fit, as with PyTorch's names model.* beside lm_head */
     const char *key;
     wb_load_filter *filter; /* default: all places */
     /* default: all layers. Layers of lists without names, as chains have them, that are left meet

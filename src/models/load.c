@@ -7,6 +7,7 @@
 
 #include "array/use.h"
 #include "base/memory.h"
+#include "formats/flat.h"
 #include "models/align.h"
 #include "models/build.h"
 #include "models/flux.h"
@@ -232,6 +233,20 @@ static const wb_record *absent_bias(loading *l, const wb_path *place) {
     return may_be && find(l, place->outer, text) ? &none : NULL;
 }
 
+/* Where all names have a word more at their beginning, as DataParallel's "module.". */
+static void advise_on_prefix(const loading *l, const char *there) {
+    const wb_record *root = l->source->root;
+    for (int64_t i = 0; root->names && i < root->count; i++) {
+        if (!wb_record_is_container(root->children[i]) ||
+            !wb_record_below(root->children[i], there))
+            continue;
+        wb_error_add("there is \"%.60s.%.80s\": a row %.60s.** -> ** of .rename takes the beginning "
+                     "away",
+                     root->names[i], there, root->names[i]);
+        return;
+    }
+}
+
 static bool plan_place(wb_visitor *visitor, const wb_path *place, wb_array **slot, bool trainable) {
     loading *l = (loading *)(void *)visitor;
     char path[WB_PATH_BYTES], there[WB_PATH_BYTES];
@@ -244,6 +259,7 @@ static bool plan_place(wb_visitor *visitor, const wb_path *place, wb_array **slo
     if (l->is_left_out) return true;
     if (*slot && !r) r = absent_bias(l, place);
     if (*slot && !r) r = wb_record_find(l->source->file, l->source->root, there);
+    if (*slot && !r) advise_on_prefix(l, there);
     if (*slot) return r && add_entry(l, path, slot, r);
     return !r || r->kind != WB_RECORD_ARRAY || add_entry(l, path, slot, r);
 }
@@ -405,15 +421,38 @@ static const wb_record *model_of(const wb_file *file, const char *key) {
     return r ? r : wb_record_find(file, file->root, key);
 }
 
-wb_status wb_load_make(wb_load_desc desc) {
-    if (!wb_check_layer("wb_load", desc.model)) return wb_error_status();
-    wb_file *file = wb_open(desc.path);
+/* *may_be_whole: the root may be the model, too, as where names of PyTorch's begin with "model.". */
+static wb_status load_from(const wb_load_desc *desc, const char *key, bool *may_be_whole) {
+    wb_file *file = wb_open(desc->path);
     if (!file) return wb_error_status();
-    wb_source source = {file, wb_flux_look(model_of(file, desc.key)), "file"};
-    if (source.root && desc.rename) source.root = wb_rename(file, source.root, desc.rename);
-    const wb_status status = source.root ? load_source(&source, &desc) : wb_error_status();
+    wb_source source = {file, wb_flux_look(model_of(file, key)), "file"};
+    *may_be_whole = !key && source.root && source.root != file->root;
+    if (source.root && desc->rename) source.root = wb_rename(file, source.root, desc->rename);
+    const wb_status status = source.root ? load_source(&source, desc) : wb_error_status();
     wb_free(file);
     return status;
+}
+
+/* With the error of what has failed before, unless a table may have been meant for this. */
+static wb_status load_whole(const wb_load_desc *desc) {
+    wb_error_aside first;
+    bool unused;
+    wb_error_put_aside(&first);
+    const wb_status status = load_from(desc, "", &unused);
+    if (status == WB_OK || desc->rename) return status;
+    wb_clear_error();
+    wb_error_bring_back(&first);
+    wb_error_add("this is below \"model\" in the file; .key = \"\" reads the whole file");
+    return wb_error_status();
+}
+
+wb_status wb_load_make(wb_load_desc desc) {
+    bool may_be_whole = false;
+    const uint64_t errors = wb_error_count();
+    if (!wb_check_layer("wb_load", desc.model)) return wb_error_status();
+    const wb_status status = load_from(&desc, desc.key, &may_be_whole);
+    const bool is_misfit = status == WB_ERROR_ARGUMENT || status == WB_ERROR_SHAPE;
+    return is_misfit && may_be_whole && wb_error_count() != errors ? load_whole(&desc) : status;
 }
 
 /* Holds the arrays that the scope is about to give back. */

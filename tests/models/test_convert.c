@@ -265,6 +265,42 @@ static void sizes_that_are_turned_name_transpose(void **state) {
     wb_free(model);
 }
 
+/* Names of PyTorch's, a part of which begins with "model.": a file read whole. */
+static void a_file_with_model_beside_others_is_read_whole(void **state) {
+    (void)state;
+    const char *path = path_of("whole.safetensors");
+    assert_int_equal(wb_save_named(path, {"model.0.weight", wb_reshape(wb_vector(1, 2), 2, 1)},
+                                   {"model.0.bias", wb_vector(3)}, {"head.bias", wb_vector(4)},
+                                   {"head.weight", wb_reshape(wb_vector(5), 1, 1)}),
+                     WB_OK);
+    wb_layer *model = wb_chain(wb_dense(2, 1), wb_dense(1, 1)), *body = wb_dense(2, 1);
+    assert_int_equal(wb_load(path, model, .rename = "model.0.weight -> layers.1.weight transpose\n"
+                                                    "model.0.bias -> layers.1.bias\n"
+                                                    "head.* -> layers.2.*"),
+                     WB_OK);
+    assert_values(wb_get(model, "layers.1.weight"), 0, 1, 2);
+    assert_values(wb_get(model, "layers.2.bias"), 0, 4);
+    assert_int_equal(wb_load(path, body, .rename = "0.weight -> weight transpose\n0.* -> *"), WB_OK);
+    assert_values(wb_get(body, "bias"), 0, 3);
+    assert_int_equal(wb_load(path, model), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, ".key = \"\" reads the whole file");
+    wb_free(model), wb_free(body);
+}
+
+static void a_prefix_of_all_names_is_told(void **state) {
+    (void)state;
+    const char *path = path_of("prefix.safetensors");
+    assert_int_equal(wb_save_named(path, {"module.weight", wb_reshape(wb_vector(1, 2), 1, 2)},
+                                   {"module.bias", wb_vector(3)}),
+                     WB_OK);
+    wb_layer *model = wb_dense(2, 1);
+    assert_int_equal(wb_load(path, model), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "there is \"module.weight\": a row module.** -> ** of .rename "
+                                    "takes the beginning away");
+    assert_int_equal(wb_load(path, model, .rename = "module.** -> **"), WB_OK);
+    wb_free(model);
+}
+
 /* A user block of 1024 bytes, as MATLAB and others have one of 512. */
 static void hdf5_may_have_a_user_block(void **state) {
     (void)state;
@@ -281,6 +317,8 @@ int main(void) {
         TEST(nothing_at_all_is_an_error),
         TEST(types_that_weber_lacks_are_named),
         TEST(sizes_that_are_turned_name_transpose),
+        TEST(a_file_with_model_beside_others_is_read_whole),
+        TEST(a_prefix_of_all_names_is_told),
         TEST(hdf5_may_have_a_user_block),
         TEST(no_array_left_is_an_error),
         TEST(bf16_becomes_f32_in_bson),
