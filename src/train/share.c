@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "models/checkpoint.h"
 #include "ops/collective.h"
+#include "platform/process.h"
 #include "ranks/ranks.h"
 #include "train/training.h"
 
@@ -32,7 +33,7 @@ static wb_status open_source(const char *name, FILE **file, int64_t *bytes) {
 
 /* A file of the same format that is this process's alone. */
 static wb_status open_copy(const char *like, char *name, FILE **file) {
-    const char *folder = getenv("TMPDIR"), *end = strrchr(like, '.');
+    const char *folder = wb_platform_trusted_variable("TMPDIR"), *end = strrchr(like, '.');
     (void)snprintf(name, NAME_BYTES, "%s/weber-checkpoint-XXXXXX%s",
                    folder && *folder ? folder : "/tmp", end ? end : "");
     const int place = mkstemps(name, end ? (int)strlen(end) : 0);
