@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program.h"
 #include "platform/process.h"
+#include "program.h"
 #include <backends/opencl/prelude.txt.h>
 
 /* Serial texts do thousands of elements per item, so that groups of one share work out best among

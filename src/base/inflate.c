@@ -10,5 +10,6 @@ int64_t wb_most_inflated(int64_t file_bytes) {
     const int64_t given = digits && digits <= MOST_DIGITS && !text[digits] ? atoll(text) : 0;
     const int64_t usual = (int64_t)DEFAULT_MIB << 20;
     if (given > 0) return given << 20;
-    return file_bytes > usual / TIMES && file_bytes < INT64_MAX / TIMES ? file_bytes * TIMES : usual;
+    return file_bytes > usual / TIMES && file_bytes < INT64_MAX / TIMES ? file_bytes * TIMES
+                                                                        : usual;
 }

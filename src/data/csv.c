@@ -81,8 +81,7 @@ static bool fail_at(const reader *r, const char *what) {
 
 static bool ends_field(const reader *r) {
     return r->at == r->end || *r->at == r->csv->desc.separator || *r->at == '\n' ||
-           (*r->at == '\r' &&
-            (r->csv->has_cr_lines || r->at + 1 == r->end || r->at[1] == '\n'));
+           (*r->at == '\r' && (r->csv->has_cr_lines || r->at + 1 == r->end || r->at[1] == '\n'));
 }
 
 /* Copies the inside of the quotes to where they begin. */

@@ -12,8 +12,7 @@
 /* Bytes that must be there. */
 static wb_status read_bytes(wb_stream *s, void *out, int64_t size) {
     const size_t got = wb_stream_read(s, out, (size_t)size);
-    return got == (size_t)size ? WB_OK
-                               : wb_stream_fault(s, "the file is cut short or damaged");
+    return got == (size_t)size ? WB_OK : wb_stream_fault(s, "the file is cut short or damaged");
 }
 
 /* ---- the header ---- */
@@ -88,7 +87,8 @@ static wb_status read_widened(wb_stream *r, const header *h, int64_t count, void
     unsigned char *bytes = wb_alloc(wb_bytes(size));
     if (!bytes) return WB_ERROR_MEMORY;
     const wb_status status = read_bytes(r, bytes, size);
-    if (status == WB_OK) (void)wb_widen((wb_integers){h->type->size_bytes, true, true}, bytes, count, out);
+    if (status == WB_OK)
+        (void)wb_widen((wb_integers){h->type->size_bytes, true, true}, bytes, count, out);
     wb_release(bytes);
     return status;
 }

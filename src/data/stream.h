@@ -12,11 +12,11 @@
 typedef struct wb_stream {
     const char *path;
     FILE *file;
-    bool zipped, ended;   /* ended: the last member of the compressed stream is complete */
-    z_stream zlib;        /* also keeps what was read of a plain file: next_in, avail_in */
-    int64_t offset;       /* bytes given out */
-    int64_t file_offset;  /* bytes taken from the file */
-    int64_t file_bytes;   /* its size; -1: unknown, as of a pipe */
+    bool zipped, ended;  /* ended: the last member of the compressed stream is complete */
+    z_stream zlib;       /* also keeps what was read of a plain file: next_in, avail_in */
+    int64_t offset;      /* bytes given out */
+    int64_t file_offset; /* bytes taken from the file */
+    int64_t file_bytes;  /* its size; -1: unknown, as of a pipe */
     unsigned char *input;
 } wb_stream;
 

@@ -51,8 +51,7 @@ static wb_status io_error(const char *path, const char *what) {
 wb_status wb_write_file(const wb_format *format, const wb_record *root, const wb_record *metadata,
                         const char *path) {
     wb_replacement file;
-    if (!wb_replace_begin(&file, path))
-        return io_error(path, "cannot be made");
+    if (!wb_replace_begin(&file, path)) return io_error(path, "cannot be made");
     wb_text out = {.file = file.stream, .path = path};
     const wb_status status = format->write(root, metadata, &out);
     const bool is_replaced = wb_replace_end(&file, status == WB_OK);

@@ -19,10 +19,10 @@ typedef struct wb_left_out {
 } wb_left_out;
 
 /* Takes out of the tree what the format cannot hold, so that the rest can be written: below the
- * root nothing stays that it refuses. Structs that have arrays become lists of their fields; elements
- * of lists and fields of structs become nothing; where the format has no values, lists with gaps become maps that keep the numbers, and what has no
- * arrays below it goes without being listed. `key` is what the root is called; "" for a file's.
- * False: no memory. */
+ * root nothing stays that it refuses. Structs that have arrays become lists of their fields;
+ * elements of lists and fields of structs become nothing; where the format has no values, lists
+ * with gaps become maps that keep the numbers, and what has no arrays below it goes without being
+ * listed. `key` is what the root is called; "" for a file's. False: no memory. */
 bool wb_leave_out(const wb_format *format, wb_arena *arena, wb_record *root, const char *key,
                   wb_left_out *left_out);
 /* A warning if something was. */

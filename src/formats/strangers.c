@@ -35,7 +35,9 @@ static const struct {
                     "of, can be read"},
     {BYTES("\x1f\x8b"), "compressed by gzip; unpack it by gunzip" UNPACK},
     {BYTES("\x28\xb5\x2f\xfd"), "compressed by zstd; unpack it by unzstd" UNPACK},
-    {BYTES("\xfd" "7zXZ"), "compressed by xz; unpack it by unxz" UNPACK},
+    {BYTES("\xfd"
+           "7zXZ"),
+     "compressed by xz; unpack it by unxz" UNPACK},
     {BYTES("BZh"), "compressed by bzip2; unpack it by bunzip2" UNPACK},
 };
 
@@ -102,8 +104,8 @@ static const char *text_stranger(const wb_mapping *map) {
     size_t at = begins(map, 0, BYTES("\xEF\xBB\xBF")) ? 3 : 0;
     while (at < size && strchr(" \t\r\n", map->bytes[at]) && map->bytes[at]) at++;
     const char *text = (const char *)map->bytes + at;
-    if (size - at > 14 && (strncasecmp(text, "<!doctype html", 14) == 0 ||
-                           strncasecmp(text, "<html", 5) == 0))
+    if (size - at > 14 &&
+        (strncasecmp(text, "<!doctype html", 14) == 0 || strncasecmp(text, "<html", 5) == 0))
         return HTML;
     if (at == size || *text != '{') return NULL;
     return has(map->bytes, size, "\"weight_map\"")
@@ -116,9 +118,11 @@ const char *wb_stranger(const wb_mapping *map) {
     for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
         if (begins(map, 0, beginnings[i].bytes, beginnings[i].count)) return beginnings[i].what;
     const char *what = zip_stranger(map);
-    if (!what) what = is_hdf5(map) ? HDF5 : is_onnx(map) ? "an ONNX file; save the arrays of its "
-                                                           "initialisers with NumPy"
-                                                         : NULL;
+    if (!what)
+        what = is_hdf5(map)   ? HDF5
+               : is_onnx(map) ? "an ONNX file; save the arrays of its "
+                                "initialisers with NumPy"
+                              : NULL;
     if (!what) what = text_stranger(map);
     return what ? what : is_old_pickle(map) ? PICKLE : NULL;
 }

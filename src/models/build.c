@@ -79,9 +79,10 @@ static void *fail_unknown(const wb_part *p, const wb_record *r) {
                             "GPU; in Julia, save cpu(model)",
                             r->type);
     if (r->kind == WB_RECORD_OPAQUE && r->type && strstr(r->type, "anonymous"))
-        return wb_part_fail(p, WB_ERROR_UNSUPPORTED,
-                            "an anonymous function cannot be made from a file; wb_load_model_as makes "
-                            "the model of a text that you give");
+        return wb_part_fail(
+            p, WB_ERROR_UNSUPPORTED,
+            "an anonymous function cannot be made from a file; wb_load_model_as makes "
+            "the model of a text that you give");
     return wb_part_fail(p, WB_ERROR_UNSUPPORTED,
                         "%s is neither a layer nor a function that Weber knows", noun_of(r));
 }

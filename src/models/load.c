@@ -240,9 +240,10 @@ static void advise_on_prefix(const loading *l, const char *there) {
         if (!wb_record_is_container(root->children[i]) ||
             !wb_record_below(root->children[i], there))
             continue;
-        wb_error_add("there is \"%.60s.%.80s\": a row %.60s.** -> ** of .rename takes the beginning "
-                     "away",
-                     root->names[i], there, root->names[i]);
+        wb_error_add(
+            "there is \"%.60s.%.80s\": a row %.60s.** -> ** of .rename takes the beginning "
+            "away",
+            root->names[i], there, root->names[i]);
         return;
     }
 }
@@ -421,7 +422,8 @@ static const wb_record *model_of(const wb_file *file, const char *key) {
     return r ? r : wb_record_find(file, file->root, key);
 }
 
-/* *may_be_whole: the root may be the model, too, as where names of PyTorch's begin with "model.". */
+/* *may_be_whole: the root may be the model, too, as where names of PyTorch's begin with
+ * "model.". */
 static wb_status load_from(const wb_load_desc *desc, const char *key, bool *may_be_whole) {
     wb_file *file = wb_open(desc->path);
     if (!file) return wb_error_status();

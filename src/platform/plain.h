@@ -22,10 +22,9 @@ static inline int wb_letter_bytes(const unsigned char *text) {
 /* U+0080 to U+009F steer terminals too, and so do the marks that turn the direction of writing:
  * U+202A to U+202E and U+2066 to U+2069. */
 static inline bool wb_letter_steers(const unsigned char *letter) {
-    const bool turns = letter[0] == 0xe2 && ((letter[1] == 0x80 && letter[2] >= 0xaa &&
-                                              letter[2] <= 0xae) ||
-                                             (letter[1] == 0x81 && letter[2] >= 0xa6 &&
-                                              letter[2] <= 0xa9));
+    const bool turns =
+        letter[0] == 0xe2 && ((letter[1] == 0x80 && letter[2] >= 0xaa && letter[2] <= 0xae) ||
+                              (letter[1] == 0x81 && letter[2] >= 0xa6 && letter[2] <= 0xa9));
     return letter[0] < 0x20 || letter[0] == 0x7f || (letter[0] == 0xc2 && letter[1] < 0xa0) ||
            turns;
 }

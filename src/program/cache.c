@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "program/text.h"
 #include "platform/process.h"
+#include "program/text.h"
 
 /* In front of an entry's name and its data. */
 typedef struct header {
@@ -45,7 +45,8 @@ static bool is_set(const char *value) { return value && value[0]; }
 
 /* False where there is to be no cache. */
 static bool choose_folder(char path[PATH_MAX]) {
-    const char *own = wb_platform_trusted_variable("WEBER_CACHE"), *xdg = wb_platform_trusted_variable("XDG_CACHE_HOME"),
+    const char *own = wb_platform_trusted_variable("WEBER_CACHE"),
+               *xdg = wb_platform_trusted_variable("XDG_CACHE_HOME"),
                *home = wb_platform_trusted_variable("HOME");
     int size = 0;
     if (own)

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "program/render.h"
 #include "platform/process.h"
+#include "program/render.h"
 
 /* The key of the program's text in a plain dialect: programs that differ in sizes alone share
  * it. */

@@ -65,7 +65,8 @@ static void the_log_cannot_steer_a_terminal(void **state) {
     const int kept = dup(STDERR_FILENO);
     assert_true(kept >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
     wb_log_to(NULL, NULL);
-    wb_log_line(WB_LOG_ERROR, "%s", "a\x1b[2J\xc2\x9b\x7f\xff\r\nweber error: \xe2\x80\xae\xc3\xa4");
+    wb_log_line(WB_LOG_ERROR, "%s",
+                "a\x1b[2J\xc2\x9b\x7f\xff\r\nweber error: \xe2\x80\xae\xc3\xa4");
     (void)dup2(kept, STDERR_FILENO);
     (void)close(kept);
     rewind(file);
@@ -119,7 +120,8 @@ int main(void) {
         TEST(an_error_is_pending_until_it_is_taken),
         TEST(later_errors_do_not_replace_it),
         TEST(a_short_place_gets_the_beginning),
-        TEST(the_log_cannot_steer_a_terminal), TEST(reports_go_to_the_log),
+        TEST(the_log_cannot_steer_a_terminal),
+        TEST(reports_go_to_the_log),
         TEST(every_status_has_a_text),
         TEST(questions_about_null_are_answered),
     };

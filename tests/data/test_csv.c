@@ -248,10 +248,11 @@ int main(void) {
     ADD_ROWS(&tests, mistakes, mistakes_are_named);
     ADD_ROWS(&tests, numbers, numbers_are_decimal);
     const struct CMUnitTest others[] = {
-        TEST(columns_have_types),         TEST(a_vocabulary_numbers_another_table),
-        TEST(quotes_hold_anything),       TEST(a_text_among_numbers_may_mean_none),
-        TEST(missing_values_can_be_nan),  TEST(files_of_many_mebibytes_are_read),
-        TEST(lines_may_end_with_cr), TEST(a_wrong_separator_is_named), TEST(gzipped_tables_are_read), TEST(files_and_names_are_checked)};
+        TEST(columns_have_types),        TEST(a_vocabulary_numbers_another_table),
+        TEST(quotes_hold_anything),      TEST(a_text_among_numbers_may_mean_none),
+        TEST(missing_values_can_be_nan), TEST(files_of_many_mebibytes_are_read),
+        TEST(lines_may_end_with_cr),     TEST(a_wrong_separator_is_named),
+        TEST(gzipped_tables_are_read),   TEST(files_and_names_are_checked)};
     ADD_TESTS(&tests, others);
     return run_test_list("data/test_csv", &tests, make_folder, drop_folder);
 }

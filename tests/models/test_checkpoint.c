@@ -163,7 +163,8 @@ static void only_abandoned_halves_are_removed(void **state) {
     (void)state;
     wb_replacement other;
     save(path_of("h/"), 1, 0);
-    const int half = open(path_of("h/checkpoint-000000000007.npz.aB3dE6"), O_CREAT | O_WRONLY, 0666);
+    const int half =
+        open(path_of("h/checkpoint-000000000007.npz.aB3dE6"), O_CREAT | O_WRONLY, 0666);
     assert_true(half >= 0 && close(half) == 0);
     assert_true(wb_replace_begin(&other, path_of("h/checkpoint-000000000008.npz")));
     save(path_of("h/"), 2, 0);

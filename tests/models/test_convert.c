@@ -63,8 +63,9 @@ static const row rows[] = {
      "{d: " STRUCT("'My', 'Layer'", "[" X ", " X "]") "}", "o.safetensors",
      "{d: [f32(1)=1, f32(1)=1]}", NULL},
     {"a struct with arrays becomes the list of its fields in BSON",
-     "{d: " STRUCT("'My', 'Layer'", "[" X ", 'a', " STRUCT("'My', 'Inner'", "[" X "]") "]")
-     ", n: 3}", "o.bson", "{d: [f32(1)=1, 'a', [f32(1)=1]], n: 3}",
+     "{d: " STRUCT("'My', 'Layer'",
+                   "[" X ", 'a', " STRUCT("'My', 'Inner'", "[" X "]") "]") ", n: 3}",
+     "o.bson", "{d: [f32(1)=1, 'a', [f32(1)=1]], n: 3}",
      "BSON cannot hold 1 of the values, which were left out: d (My.Layer, but its fields stay)"},
     {"a struct without arrays is left out of BSON",
      "{d: " STRUCT("'My', 'Range'", "[1, 2]") ", x: " X "}", "o.bson", "{x: f32(1)=1}",
@@ -208,7 +209,8 @@ static const stranger_row strangers[] = {
     {"a pickle by another name", "a.npz", BYTES("\x80\x04}\x94."), "is a pickle of Python's"},
     {"torch.save", "a.pt", BYTES("PK\3\4\0\0\0\0\0\0\0\0\0\0\0\0archive/data.pkl"),
      "is a file of torch.save, which is a pickle of Python's; in Python, save it with safetensors"},
-    {"JLD2 since 0.5", "a.jld2", BYTES("Julia data file (HDF5), version 0.2.0\0"), "is a JLD2 file"},
+    {"JLD2 since 0.5", "a.jld2", BYTES("Julia data file (HDF5), version 0.2.0\0"),
+     "is a JLD2 file"},
     {"TorchScript", "a.pt", BYTES("PK\3\4 script/data/0 ... script/data.pkl script/constants.pkl"),
      "is a TorchScript file"},
     {"torch.export", "a.npz", BYTES("PK\3\4 exp/data/weights/weight_0 exp/archive_format"),
@@ -274,13 +276,15 @@ static void a_file_with_model_beside_others_is_read_whole(void **state) {
                                    {"head.weight", wb_reshape(wb_vector(5), 1, 1)}),
                      WB_OK);
     wb_layer *model = wb_chain(wb_dense(2, 1), wb_dense(1, 1)), *body = wb_dense(2, 1);
-    assert_int_equal(wb_load(path, model, .rename = "model.0.weight -> layers.1.weight transpose\n"
-                                                    "model.0.bias -> layers.1.bias\n"
-                                                    "head.* -> layers.2.*"),
+    assert_int_equal(wb_load(path, model,
+                             .rename = "model.0.weight -> layers.1.weight transpose\n"
+                                       "model.0.bias -> layers.1.bias\n"
+                                       "head.* -> layers.2.*"),
                      WB_OK);
     assert_values(wb_get(model, "layers.1.weight"), 0, 1, 2);
     assert_values(wb_get(model, "layers.2.bias"), 0, 4);
-    assert_int_equal(wb_load(path, body, .rename = "0.weight -> weight transpose\n0.* -> *"), WB_OK);
+    assert_int_equal(wb_load(path, body, .rename = "0.weight -> weight transpose\n0.* -> *"),
+                     WB_OK);
     assert_values(wb_get(body, "bias"), 0, 3);
     assert_int_equal(wb_load(path, model), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, ".key = \"\" reads the whole file");

@@ -192,7 +192,8 @@ static const fault_row fault_rows[] = {
         MODEL(CHAIN(DENSE(W, B, IDENTITY) ", {tag: 'struct', type: {tag: 'jl_anonymous', typename: "
                                           "'#3#4', params: []}, data: []}")),
         "made.bson: model.layers.2: an anonymous function cannot be made from a file; "
-        "wb_load_model_as makes the model of a text that you give; wb_load puts a file's arrays into a model that you give"),
+        "wb_load_model_as makes the model of a text that you give; wb_load puts a file's arrays "
+        "into a model that you give"),
     FAULT("a function that Weber lacks", MODEL(CHAIN(FUNCTION("Main", "mine"))),
           "model.layers.1: there is no function \"mine\""),
     FAULT("a layer that Weber lacks", MODEL(CHAIN(RELU ", " STRUCT("Flux", "Cascade", W))),

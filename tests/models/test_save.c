@@ -275,7 +275,8 @@ static void only_files_are_replaced(void **state) {
     assert_int_equal(mkdir(path_of("folder.bson"), 0700), 0);
     assert_int_equal(symlink("pipe.bson", path_of("to_pipe.bson")), 0);
     assert_int_equal(wb_save(path_of("pipe.bson"), model), WB_ERROR_IO);
-    assert_error(WB_ERROR_IO, "pipe.bson: cannot be made: it must be a regular file, got a pipe or a device");
+    assert_error(WB_ERROR_IO,
+                 "pipe.bson: cannot be made: it must be a regular file, got a pipe or a device");
     assert_int_equal(wb_save(path_of("to_pipe.bson"), model), WB_ERROR_IO);
     assert_error(WB_ERROR_IO, "to_pipe.bson: cannot be made: it must be a regular file");
     assert_true(stat(path_of("pipe.bson"), &status) == 0 && S_ISFIFO(status.st_mode));

@@ -47,8 +47,8 @@ static void a_missing_gnuplot_names_the_package(void **state) {
     assert_error(WB_ERROR_UNSUPPORTED, "gnuplot-nox");
 }
 
-/* Instead of gnuplot: what prints its script. To gnuplot, an output '|...' is a command, so that the
- * script must not have the name. */
+/* Instead of gnuplot: what prints its script. To gnuplot, an output '|...' is a command, so that
+ * the script must not have the name. */
 static void a_name_is_no_command(void **state) {
     (void)state;
     char folder[] = "/tmp/weber-plot-XXXXXX", path[64], script[256] = "";
