@@ -9,10 +9,10 @@
  * Fields are separated by commas and may be quoted, with "" for a quote inside (RFC 4180); lines
  * end with LF or CRLF, or all of them with CR alone; files may be gzipped (weber/data.h,
  * wb_read_idx, says how much they may become); empty lines are passed over; a byte order mark is,
- * too. A column is of integers if all its fields are, else of numbers if all are, else of texts; empty fields, and
- * those equal to .missing, are missing values and say nothing of the type. Numbers are decimal,
- * with a point whatever the locale (-0.5, 1e3, nan, inf), and may have blanks around them. Messages
- * count lines from 1. NULL in, NULL out. Errors: weber/error.h. */
+ * too. A column is of integers if all its fields are, else of numbers if all are, else of texts;
+ * empty fields, and those equal to .missing, are missing values and say nothing of the type.
+ * Numbers are decimal, with a point whatever the locale (-0.5, 1e3, nan, inf), and may have blanks
+ * around them. Messages count lines from 1. NULL in, NULL out. Errors: weber/error.h. */
 #ifndef WEBER_CSV_H
 #define WEBER_CSV_H
 

@@ -81,7 +81,8 @@ typedef enum wb_log_level { WB_LOG_ERROR, WB_LOG_WARN, WB_LOG_INFO, WB_LOG_DEBUG
 typedef void wb_log_fn(void *context, wb_log_level level, const char *line);
 
 /* Replaces the hook of the process; NULL restores the default, which writes to stderr and spells
- * out control characters (\x1b), as names from a file may have them; a hook gets the line as it is. */
+ * out control characters (\x1b), as names from a file may have them; a hook gets the line as it
+ * is. */
 WB_API void wb_log_to(wb_log_fn *hook, void *context);
 
 #ifdef __cplusplus
