@@ -240,6 +240,18 @@ static bool refill(wb_thread *thread) {
     return true;
 }
 
+bool wb_is_node(const void *place) {
+    const wb_array *found = NULL;
+    wb_lock_take(WB_LOCK_THREADS);
+    for (const wb_array *block = blocks; block && !found; block = block->own_inputs[0]) {
+        const uintptr_t inside = (uintptr_t)place - (uintptr_t)block;
+        const bool is_here = inside < NODES_PER_BLOCK * sizeof *block && inside >= sizeof *block;
+        if (is_here && inside % sizeof *block == 0) found = place;
+    }
+    wb_lock_give(WB_LOCK_THREADS);
+    return found && found->object.klass == &wb_array_class && found->refs > 0;
+}
+
 /* With sanitizers no node is ever free. */
 wb_array *wb_node_take_anew(wb_thread *thread) {
     if (!NODE_FROM_MALLOC || wb_lists_leaks()) return refill(thread) ? wb_node_take(thread) : NULL;

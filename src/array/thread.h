@@ -100,6 +100,10 @@ static inline bool wb_scope_has_room(wb_thread *thread) {
 wb_array *wb_node_take_anew(wb_thread *thread);
 void wb_node_give(wb_thread *thread, wb_array *node);
 
+/* True if a live array stands there. Slow. With the address sanitizer, whose nodes are malloc's, it
+ * is not known. */
+bool wb_is_node(const void *place);
+
 /* Free nodes are linked by this. */
 static inline wb_array **wb_node_link(wb_array *node) { return &node->own_inputs[0]; }
 

@@ -70,6 +70,7 @@ static void drop_reference(wb_layer *layer) {
         release_field(layer, &layer->class_->fields[i]);
     wb_positions *positions = wb_positions_of(layer);
     if (positions) wb_state_forget_number(&positions->passed);
+    wb_layer_ends(layer);
     wb_object_delete(layer, layer->class_->size_bytes, layer->class_->name);
 }
 
@@ -176,6 +177,10 @@ wb_layer *wb_layer_new(const wb_layer_class *layer_class) {
                             layer_class->name);
     wb_layer *layer = wb_object_new(&layer_object_class, layer_class->size_bytes);
     if (!layer) return NULL;
+    if (!wb_layer_begins(layer)) {
+        wb_object_delete(layer, layer_class->size_bytes, layer_class->name);
+        return NULL;
+    }
     layer->class_ = layer_class;
     layer->refs_ = 1;
     (void)wb_claim_owner(&layer->owner_);

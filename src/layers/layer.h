@@ -57,6 +57,14 @@ struct wb_visitor {
 };
 bool wb_visit(wb_visitor *visitor, wb_layer *model);
 
+/* Warns of members of structs of the user's own that no row lists: those that point to a live layer
+ * or array which the model does not have elsewhere, and, where also_values, all that are not
+ * zero. */
+void wb_tell_unlisted(const char *function, wb_layer *model, bool also_values);
+/* A layer was made, or is about to be released. False when out of memory. */
+bool wb_layer_begins(const wb_layer *layer);
+void wb_layer_ends(const wb_layer *layer);
+
 /* The hidden states of a model, and how many positions have passed, in the order of a walk. Put
  * aside, the model has none, until they are brought back; the model must not change its layers
  * meanwhile. False, with nothing changed, when out of memory. */

@@ -60,6 +60,7 @@ static wb_record *record_of_texts(wb_tree_maker *b, int64_t count, const wb_name
     for (int64_t i = 0; i < count; i++) {
         const char *given = wb_entry_text(objects[i].object);
         if (!given && !wb_is_layer(objects[i].object)) continue;
+        if (!given) wb_tell_unlisted("wb_save", objects[i].object, true);
         wb_record *text = wb_record_new(&b->arena, WB_RECORD_TEXT);
         const char *name = !text   ? NULL
                            : given ? objects[i].name

@@ -437,6 +437,7 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
         wb_free(o);
         return NULL;
     }
+    wb_tell_unlisted("wb_setup", desc.model, false);
     if (o->member_count == 0)
         wb_log_line(WB_LOG_WARN, "wb_setup: %s has nothing to train", desc.model->class_->name);
     return o;

@@ -24,7 +24,7 @@
     X(LOANS, "src/evaluate/read.c", "arrays that are being read")                                  \
     X(ORIGINS, "src/array/origin.c", "names of layers")                                            \
     X(THREADS, "src/array/thread.c", "threads, and what they free for each other")                 \
-    X(OBJECTS, "src/base/object.c", "live objects, with WEBER_DEBUG=leak")                         \
+    X(OBJECTS, "src/base/object.c", "live layers; with WEBER_DEBUG=leak all objects")              \
     X(RESTING, "src/base/object.c", "released objects")                                            \
     X(CHECKED, "backends/checked/checked.c", "the devices of the backend `checked`")               \
     X(POOL, "backends/cpu/pool.c", "who sleeps")                                                   \
