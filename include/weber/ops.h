@@ -64,9 +64,9 @@ WB_API wb_array *wb_number_pow(double c, wb_array *x);
  * wb_add(x, wb_number(1)) and so on, and pointers to anything but an array do not compile. In C99
  * and C++, and through a pointer to the function, operands are arrays. */
 #if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
-static inline wb_array *wb_operand_itself(wb_array *x) { return x; }
+static inline wb_array *wb_operand_(wb_array *x) { return x; }
 #define WB_OPERAND(x)                                                                              \
-    _Generic((x), wb_array * : wb_operand_itself, void * : wb_operand_itself, default : wb_number)(x)
+    _Generic((x), wb_array * : wb_operand_, void * : wb_operand_, default : wb_number)(x)
 #define wb_add(x, y)                  wb_add(WB_OPERAND(x), WB_OPERAND(y))
 #define wb_sub(x, y)                  wb_sub(WB_OPERAND(x), WB_OPERAND(y))
 #define wb_excess(x, y)               wb_excess(WB_OPERAND(x), WB_OPERAND(y))
