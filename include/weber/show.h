@@ -75,14 +75,14 @@ typedef struct wb_progress_desc {
     int64_t total;    /* steps that will come; 0: not known, no bar and no time left */
     int64_t done;     /* steps that were done before */
     int64_t items;    /* the rate counts this many things per step: a batch's images; default 1 */
+    const char *unit; /* what the rate counts, "images"; default: nothing is said */
     const wb_device *device; /* whose peak memory is shown; default: the CPU */
     FILE *file;              /* default: stderr */
     bool always;             /* show it even if file is no terminal */
 } wb_progress_desc;
 
 /* A bar of one line: share done, rate, time left, loss, peak memory. Redrawn about ten times a
- * second. Where its file is no terminal it is silent, but under weber run, which passes on whole
- * lines, it is one line at the end. End it with wb_progress_end.
+ * second; where its file is no terminal, one line at the end. End it with wb_progress_end.
  *
  *     wb_progress *bar = wb_progress_begin(.what = "epoch 1/5", .total = 938, .items = 64);
  *     while (wb_next(data, &batch)) { ...; wb_progress_step(bar, loss); }

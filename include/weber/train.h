@@ -122,8 +122,8 @@ typedef struct wb_train_desc {
     wb_layer *model;
     wb_loader *loader;
     wb_optimiser *optimiser;
-    int64_t epochs;  /* default 1 */
-    bool progress;   /* a bar per epoch on the terminal */
+    int64_t epochs; /* default 1 */
+    bool progress;  /* on stderr, a bar per epoch with its mean loss; a line where no terminal is */
     wb_train_fn *cb; /* callbacks of Flux's train!; given, it is an error that says what to use */
     wb_train_fn *on_step;  /* after each update */
     double throttle;       /* seconds: on_step is called at most once in this time; default 0 */

@@ -18,7 +18,7 @@ struct wb_progress {
     wb_object object;
     wb_progress_desc desc;
     bool shown;
-    bool as_line; /* weber run passes on whole lines: one at the end */
+    bool as_line; /* no terminal: one line at the end */
     int64_t done;
     double start, drawn; /* seconds of the monotonic clock */
     double loss;         /* as last read; NaN: none */
@@ -46,12 +46,12 @@ wb_progress *wb_progress_make(wb_progress_desc desc) {
     if (!p) return NULL;
     p->desc = desc;
     if (!desc.what) p->desc.what = "";
+    if (!desc.unit) p->desc.unit = "";
     if (!desc.items) p->desc.items = 1;
     if (!desc.device) p->desc.device = wb_cpu_device();
     if (!desc.file) p->desc.file = stderr;
     p->shown = desc.always || isatty(fileno(p->desc.file));
-    const char *run = getenv("WEBER_RUN");
-    p->as_line = !p->shown && run && *run;
+    p->as_line = !p->shown;
     p->start = wb_clock();
     p->done = desc.done;
     p->loss = (double)NAN;
@@ -96,24 +96,22 @@ static void add_time(line *l, double seconds, const char *what) {
         add(l, "  %d:%02d%s", (int)(s / 60), (int)(s % 60), what);
 }
 
-static void add_rate(line *l, double rate) {
-    if (rate < 10)
-        add(l, "  %.2f/s", rate);
-    else
-        add(l, "  %.0f/s", rate);
+static void add_rate(line *l, double rate, const char *unit) {
+    add(l, rate < 10 ? "  %.2f" : "  %.0f", rate);
+    add(l, *unit ? " %s/s" : "%s/s", unit);
 }
 
 static void compose(const wb_progress *p, line *l, double at, int bar_width) {
     const double seconds = at - p->start, done = (double)p->done,
                  here = (double)(p->done - p->desc.done);
     add(l, "%s", p->desc.what);
-    if (p->as_line)
+    if (p->as_line && p->desc.total > 0)
         add(l, " %lld/%lld", (long long)p->done, (long long)p->desc.total);
     else if (p->desc.total > 0)
         add_bar(l, fmin(1, done / (double)p->desc.total), bar_width);
     else
         add(l, " %lld", (long long)p->done);
-    if (seconds > 0 && here > 0) add_rate(l, here * (double)p->desc.items / seconds);
+    if (seconds > 0 && here > 0) add_rate(l, here * (double)p->desc.items / seconds, p->desc.unit);
     if (here > 0 && p->done < p->desc.total)
         add_time(l, seconds * ((double)p->desc.total - done) / here, " left");
     else

@@ -154,7 +154,7 @@ static wb_status train_batch(training *t, const wb_batch *batch, wb_progress *ba
     if (add_loss(t, value) != WB_OK) return wb_error_status();
     t->event.batch = batch, t->event.loss = l;
     if (add_aux(t, wb_observations_of(batch), bar) != WB_OK) return wb_error_status();
-    wb_progress_step(bar, l);
+    if (bar) wb_progress_step(bar, wb_number(t->event.mean_loss));
     if (d->on_step && wb_throttle_passes(&t->throttle)) call(t, d->on_step);
     t->event.batch = NULL, t->event.loss = NULL;
     if (ask_ranks(t, t->may_stop[IN_STEP], &t->stopped) != WB_OK) return wb_error_status();
@@ -166,7 +166,7 @@ static wb_progress *begin_progress(training *t, int64_t items) {
     (void)snprintf(t->what, sizeof t->what, "epoch %lld/%lld", (long long)t->event.epoch,
                    (long long)t->desc->epochs);
     return wb_progress_begin(.what = t->what, .total = wb_loader_length(t->desc->loader),
-                             .done = t->event.step, .items = items);
+                             .done = t->event.step, .items = items, .unit = "observations");
 }
 
 static wb_status train_epoch(training *t) {

@@ -398,6 +398,7 @@ static bool make_one(expression *e) {
     }
     value v = {.x = made_of(&s, in), .made = s};
     if (!v.x) return wb_clear_error(), false;
+    if (wb_count(v.x) > LARGEST_COUNT) return false;
     v.most = bound(e, &s);
     v.may_vary = may_vary(&v);
     e->values[e->count++] = v;

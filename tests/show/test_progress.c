@@ -29,23 +29,30 @@ static char *drawn(int64_t total, int steps, bool always, double loss) {
     return drawn_from(0, total, steps, always, loss);
 }
 
-static void a_file_that_is_no_terminal_stays_empty(void **state) {
+static void where_no_terminal_is_it_is_a_line_at_the_end(void **state) {
     (void)state;
-    char *text = drawn(10, 10, false, 0.5);
-    assert_string_equal(text, "");
-    free(text);
-}
-
-static void under_weber_run_it_is_a_line_at_the_end(void **state) {
-    (void)state;
-    (void)setenv("WEBER_RUN", "/weber-1", 1);
     char *text = drawn(10, 10, false, 0.53125);
-    (void)unsetenv("WEBER_RUN");
-    assert_int_equal(strncmp(text, "epoch 1/5 10/10 ", 16), 0);
+    assert_int_equal(strncmp(text, "epoch 1/5 10/10  ", 17), 0);
     assert_non_null(strstr(text, "loss 0.5312"));
     assert_null(strpbrk(text, "\r\033"));
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
     free(text);
+    text = drawn(0, 12, false, 1);
+    assert_int_equal(strncmp(text, "epoch 1/5 12  ", 14), 0);
+    free(text);
+}
+
+static void the_rate_has_a_unit(void **state) {
+    (void)state;
+    char text[512] = "";
+    FILE *file = tmpfile();
+    wb_progress *bar = wb_progress_begin(.total = 1, .unit = "images", .file = file);
+    wb_progress_step(bar, NULL);
+    (void)wb_progress_end(bar);
+    rewind(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    (void)fclose(file);
+    assert_non_null(strstr(text, " images/s  "));
 }
 
 static void the_bar_says_share_rate_loss_and_memory(void **state) {
@@ -145,8 +152,8 @@ static void null_is_fine(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(a_file_that_is_no_terminal_stays_empty),
-        TEST(under_weber_run_it_is_a_line_at_the_end),
+        TEST(where_no_terminal_is_it_is_a_line_at_the_end),
+        TEST(the_rate_has_a_unit),
         TEST(the_bar_says_share_rate_loss_and_memory),
         TEST(a_bar_that_stops_early_shows_what_was_done),
         TEST(a_bar_goes_on),
