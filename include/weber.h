@@ -1,14 +1,17 @@
 /* weber.h: everything a user needs. The parts are the manual, each for its room:
  *
- *     array.h     arrays, scopes, views, reading          model.h     models, layers of your own
- *     initialisers.h  initial values                      layers.h    the layers
- *     ops.h       operations                              losses.h    losses
- *     gradient.h  derivatives                             optimise.h  optimisers, training
- *     device.h    devices, memory, threads                data.h      loaders, data sets
- *     error.h     errors and the log                      show.h      printing, progress, plots
- *     scan.h      loops over sequences                    state.h     files
- *     observations.h  folds, splits, samples              parameters.h  parameters as a vector
- *     distributed.h  one program in several processes   csv.h       tables as text
+ *     array.h         arrays, scopes, views, reading    rules.h         rules of optimisers
+ *     dtype.h         element types                     schedules.h     settings that change
+ *     ops.h           operations                        optimise.h      optimisers, steps
+ *     scan.h          loops over sequences              train.h         the training loop
+ *     gradient.h      derivatives                       data.h          loaders, data sets
+ *     model.h         models, layers of your own        observations.h  folds, splits, samples
+ *     layers.h        the layers                        csv.h           tables as text
+ *     initialisers.h  initial values                    state.h         files
+ *     parameters.h    parameters as a vector or a tree  show.h          printing, progress, plots
+ *     watch.h         what layers give, by path         device.h        devices, memory, threads
+ *     losses.h        losses                            distributed.h   several processes
+ *     metrics.h       how good a model is               error.h         errors and the log
  *
  * From C++ (17 or later): macros that take settings or lists, as wb_dense and wb_chain, are C's;
  * what they stand for is a function whose name ends in _make, which takes the struct with the

@@ -298,7 +298,8 @@ WB_API wb_layer *wb_averaged(wb_optimiser *optimiser);
 /* Where path matches, neither parameters nor their state change from the next step on, until they
  * are thawed; steps meanwhile do not count for them. A path is that of a parameter or of a layer
  * above it ("layers.1"), * stands for any letters ("*.bias"); NULL: all. Arrays that are tied
- * freeze together. A path that matches nothing is an error. */
+ * freeze together. Statistics of BatchNorm and other states of layers are no parameters and move
+ * on, unless the layer is in test mode (wb_test_mode). A path that matches nothing is an error. */
 WB_API wb_status wb_freeze(wb_optimiser *optimiser, const char *path);
 WB_API wb_status wb_thaw(wb_optimiser *optimiser, const char *path);
 
