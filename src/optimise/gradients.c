@@ -206,7 +206,7 @@ wb_array *wb_gradients_weight(const wb_gradients *g) {
 /* The loss, with what it hands out and was divided by. */
 static wb_array *call(wb_gradients *g, wb_loss_fn *loss, const wb_batch *batch, void *user,
                       const wb_precision *precision) {
-    wb_divisor divisor = {NULL};
+    wb_divisor divisor = {.notes = 0};
     const bool before = wb_set_training(true);
     const bool outer_batch = wb_set_unobserved(g->observations == 0);
     wb_aux_list *const outer = wb_aux_to(&g->aux);

@@ -29,7 +29,7 @@ static wb_array *predict(const wb_evaluate_desc *d, const wb_batch *batch) {
 
 static bool add_loss(wb_sums *sums, const wb_batch *batch) {
     const wb_evaluate_desc *d = sums->desc;
-    wb_divisor divisor = {NULL};
+    wb_divisor divisor = {.notes = 0};
     wb_divisor *const outer = wb_divisor_to(&divisor);
     wb_array *l = d->loss(d->model, batch, d->user);
     (void)wb_divisor_to(outer);
