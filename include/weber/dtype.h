@@ -106,13 +106,13 @@ enum {
     _Generic(1 ? (void *)((intptr_t)(dtype)*0) : (int *)0, int *                                   \
              : (dtype), default                                                                    \
              : WB_DTYPE_COUNT)
+/* A type without a size where the pointer is to numbers of another type than dtype says. (No struct
+ * with a _Static_assert: clang takes a compound literal in one for one of the whole file.) */
 #define WB_SAME_NUMBERS(dtype, numbers)                                                            \
-    struct {                                                                                       \
-        _Static_assert((numbers) == 0 || (unsigned)(dtype) >= WB_DTYPE_COUNT ||                    \
-                           (WB_NUMBERS_OF(dtype) & (numbers)) != 0,                                \
-                       "the pointer is to numbers of another type than the element type says");    \
-        char same;                                                                                 \
-    }
+    char[(numbers) == 0 || (unsigned)(dtype) >= WB_DTYPE_COUNT ||                                  \
+                 (WB_NUMBERS_OF(dtype) & (numbers)) != 0                                           \
+             ? 1                                                                                   \
+             : -1]
 #else
 #define WB_NUMBERS_AT(pointer)      0
 #define WB_DTYPE_AT(dtype, pointer) WB_DTYPE(dtype)
