@@ -1,7 +1,7 @@
 /* Tables and sequences: columns and labels of a file of text, the same share of each label in both
  * parts, and a loader over sequences of different lengths, which are padded.
  *
- * | line 3 has none: measures.csv: line 3, column "weight": the value is missing: ""
+ * | line 3 has none: measures.csv: line 3, column "weight": the value is missing: ""; .missing_is_nan makes it NaN
  * | 8 rows: cat 4, dog 4
  * | train 6, held 2 with labels 0 1
  * | batch 0: (2, 5, 4), lengths 2 3 4 5
