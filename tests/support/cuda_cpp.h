@@ -16,7 +16,7 @@
  * wanted. */
 #define CUDA_CPP_HAZARD_OPTIONS                                                                    \
     CUDA_CPP_OPTIONS " -DCUDA_CPP_HAZARDS -fsanitize=thread "                                      \
-                     "--param tsan-instrument-func-entry-exit=0 -nodefaultlibs"
+                     "--param tsan-instrument-func-entry-exit=0 -nodefaultlibs -lgcc_s"
 
 /* The text of a C++ file that has all kernels of `text`, for host_cpp_build with CUDA_CPP_OPTIONS;
  * to be freed. definitions: lines in front of it. */

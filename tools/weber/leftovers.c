@@ -36,7 +36,7 @@ static bool is_free(const char *name) {
 
 static void clear(const char *name) {
     char ended[NAME_BYTES + 1], memory[NAME_BYTES + 1];
-    (void)snprintf(ended, sizeof ended, "/%s", name);
+    (void)snprintf(ended, sizeof ended, "/%.*s", NAME_BYTES - 1, name);
     (void)snprintf(memory, sizeof memory, "%.*s", (int)(strlen(ended) + 1 - sizeof ending), ended);
     if (!is_free(ended) || !is_free(memory)) return;
     wb_platform_unlink_shared(memory);
