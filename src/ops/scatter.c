@@ -69,12 +69,17 @@ wb_array *wb_scatter_mul(wb_array *base, wb_array *index, wb_array *updates, int
 
 /* ---- the largest and the smallest: equal ones share the gradient ---- */
 
-/* o's inputs are the value, base, index and updates. */
+static combine_fn *const extremes[] = {larger, smaller};
+
+/* o's inputs are the value, base, index and updates; context is the dimension, times two, and which
+ * of the extremes. Not o is compared: if that was read before, base and updates are computed again
+ * here, and sums in them may be rounded otherwise than they were. */
 static void pull_share(void *context, wb_array *o, wb_array *g, const bool *want, wb_array **out) {
-    const int dim = (int)(intptr_t)context;
+    const int dim = (int)(intptr_t)context / 2, which = (int)(intptr_t)context % 2;
     wb_array *base = o->inputs[1], *index = o->inputs[2], *updates = o->inputs[3];
     const wb_dtype dtype = (wb_dtype)g->dtype;
-    wb_array *base_is = EQ(base, o), *update_is = EQ(updates, wb_gather(o, index, dim));
+    wb_array *most = scattered(base, index, updates, dim, extremes[which]);
+    wb_array *base_is = EQ(base, most), *update_is = EQ(updates, wb_gather(most, index, dim));
     wb_array *count =
         wb_scatter_add(wb_cast(base_is, dtype), index, wb_cast(update_is, dtype), dim);
     wb_array *share = DIV(g, count);
@@ -83,18 +88,19 @@ static void pull_share(void *context, wb_array *o, wb_array *g, const bool *want
 }
 
 static wb_array *extreme(const char *function, wb_array *base, wb_array *index, wb_array *updates,
-                         int dim, combine_fn *combine) {
+                         int dim, int which) {
     if (!wb_scatter_check(function, base, &index, &updates, &dim)) return NULL;
     if (wb_count(index) == 0) return base;
-    wb_array *y = scattered(base, index, updates, dim, combine);
+    wb_array *y = scattered(base, index, updates, dim, extremes[which]);
     wb_array *inputs[] = {base, index, updates};
-    return y ? wb_custom_node(y, 3, inputs, pull_share, (void *)(intptr_t)dim, NULL) : NULL;
+    void *context = (void *)(intptr_t)(2 * dim + which);
+    return y ? wb_custom_node(y, 3, inputs, pull_share, context, NULL) : NULL;
 }
 
 wb_array *wb_scatter_max(wb_array *base, wb_array *index, wb_array *updates, int dim) {
-    return extreme("scatter_max", base, index, updates, dim, larger);
+    return extreme("scatter_max", base, index, updates, dim, 0);
 }
 
 wb_array *wb_scatter_min(wb_array *base, wb_array *index, wb_array *updates, int dim) {
-    return extreme("scatter_min", base, index, updates, dim, smaller);
+    return extreme("scatter_min", base, index, updates, dim, 1);
 }
