@@ -15,21 +15,6 @@
 
 enum { SLOTS = 12, MOST_CALLS = 400, MOST_ELEMENTS = 4096, MEMORY_LIMIT = 8 << 20 };
 
-typedef enum kind {
-    ARRAY,
-    LAYER,
-    LOADER,
-    OPTIMISER,
-    GRADIENTS,
-    PARAMETERS,
-    STATE,
-    CSV,
-    SCHEDULE,
-    ENTRY,
-    PROGRESS,
-    KINDS
-} kind;
-
 typedef struct slot {
     void *object;
     bool is_owned; /* by a wb_free that is to come; else by a scope, a container, ... */

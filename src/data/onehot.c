@@ -2,17 +2,7 @@
 #include <weber/ops.h>
 
 #include "array/use.h"
-
-static int64_t label_at(const void *labels, wb_dtype dtype, int64_t i) {
-    switch (dtype) {
-    case WB_I64:
-        return ((const int64_t *)labels)[i];
-    case WB_I32:
-        return ((const int32_t *)labels)[i];
-    default:
-        return ((const uint8_t *)labels)[i];
-    }
-}
+#include "ops/ops.h"
 
 static bool check_labels(wb_array *labels, int64_t classes) {
     const void *values = wb_read_begin(labels);
@@ -20,14 +10,14 @@ static bool check_labels(wb_array *labels, int64_t classes) {
     const int64_t count = wb_count(labels);
     int64_t place = 0;
     while (place < count) {
-        const int64_t label = label_at(values, wb_dtype_of(labels), place);
+        const int64_t label = wb_whole_in(values, wb_dtype_of(labels), place);
         if (label < 0 || label >= classes) break;
         place++;
     }
     if (place < count)
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "onehot: label %lld at place %lld of %s is outside 0 to %lld",
-                      (long long)label_at(values, wb_dtype_of(labels), place), (long long)place,
+                      (long long)wb_whole_in(values, wb_dtype_of(labels), place), (long long)place,
                       wb_text_of(labels), (long long)classes - 1);
     wb_read_end(labels);
     return place == count;

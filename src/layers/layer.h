@@ -45,6 +45,8 @@ typedef struct wb_path {
     const wb_layer_list *list; /* that it is an item of, in walks; NULL: it is a field */
 } wb_path;
 void wb_path_text(const wb_path *path, char *text, size_t size_bytes);
+/* The first path of a slot of the model's. */
+void wb_slot_path(wb_layer *model, wb_array *const *slot, char text[WB_PATH_BYTES]);
 
 /* What a walk calls, each layer once, fields in the order of the table; either may be NULL. False
  * ends the walk. */

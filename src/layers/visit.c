@@ -386,3 +386,25 @@ wb_status wb_model_evaluate(wb_layer *model) {
     wb_release(c.items);
     return status;
 }
+
+/* ---- where an array is ---- */
+
+typedef struct slot_finder {
+    wb_visitor visitor;
+    wb_array *const *slot;
+    char *text;
+} slot_finder;
+
+static bool note_path(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
+    const slot_finder *f = (const slot_finder *)(const void *)visitor;
+    (void)trainable;
+    if (slot != f->slot) return true;
+    wb_path_text(path, f->text, WB_PATH_BYTES);
+    return false;
+}
+
+void wb_slot_path(wb_layer *model, wb_array *const *slot, char text[WB_PATH_BYTES]) {
+    slot_finder f = {.visitor = {.array = note_path}, .slot = slot, .text = text};
+    text[0] = 0;
+    (void)wb_visit(&f.visitor, model);
+}

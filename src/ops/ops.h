@@ -162,6 +162,8 @@ wb_array *wb_keys_of(wb_array *x);
 /* True if x lies in host memory, one after another, where looking at it costs nothing. */
 bool wb_is_readable(const wb_array *x);
 int64_t wb_whole_at(const wb_array *x, int64_t i); /* of whole numbers that are readable */
+/* Number i of a list of u8, i32, i64 or bool. */
+int64_t wb_whole_in(const void *data, wb_dtype dtype, int64_t i);
 
 /* True if all readable numbers are positions 0 .. size - 1; else the error names `what` ("gather:
  * index") and the first that is not. */

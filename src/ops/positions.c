@@ -9,10 +9,8 @@ bool wb_is_readable(const wb_array *x) {
     return wb_is_evaluated(x) && x->device == wb_cpu_device() && wb_node_is_dense(x);
 }
 
-int64_t wb_whole_at(const wb_array *x, int64_t i) {
-    const void *data =
-        (const char *)x->buffer->handle + x->offset * (int64_t)wb_dtype_size((wb_dtype)x->dtype);
-    switch ((wb_dtype)x->dtype) {
+int64_t wb_whole_in(const void *data, wb_dtype dtype, int64_t i) {
+    switch (dtype) {
     case WB_I32:
         return ((const int32_t *)data)[i];
     case WB_I64:
@@ -20,6 +18,12 @@ int64_t wb_whole_at(const wb_array *x, int64_t i) {
     default:
         return ((const uint8_t *)data)[i];
     }
+}
+
+int64_t wb_whole_at(const wb_array *x, int64_t i) {
+    const wb_dtype dtype = (wb_dtype)x->dtype;
+    const int64_t before = x->offset * (int64_t)wb_dtype_size(dtype);
+    return wb_whole_in((const char *)x->buffer->handle + before, dtype, i);
 }
 
 /* "place 3" of a vector, "(1, 2)" of others. */

@@ -102,32 +102,18 @@ static bool add_integers(wb_sharing *s, wb_array **slot) {
     return append(s, &item);
 }
 
-typedef struct path_finder {
-    wb_visitor visitor;
-    wb_array **slot;
-    char text[WB_PATH_BYTES];
-} path_finder;
-
-static bool find_path(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
-    path_finder *f = (path_finder *)(void *)visitor;
-    (void)trainable;
-    if (slot != f->slot) return true;
-    wb_path_text(path, f->text, sizeof f->text);
-    return false;
-}
-
 /* Reads whether the parts have written the same. */
 static bool agrees(wb_layer *model, const shared *item) {
     wb_array *differ = NE(ADD(half_of(item, 0), half_of(item, 1)), wb_scalar(WB_I64, -1));
     const double differing = wb_item(wb_sum(differ));
     if (wb_failed()) return false;
     if (differing == 0) return true;
-    path_finder f = {.visitor = {.array = find_path}, .slot = item->slot};
-    (void)wb_visit(&f.visitor, model);
+    char path[WB_PATH_BYTES];
+    wb_slot_path(model, item->slot, path);
     return wb_fail_null(WB_ERROR_ARGUMENT,
                         "a state of %s has no mean: all micro-batches and ranks of a step must "
                         "write the same to %s, but %.0f of %lld elements differ",
-                        wb_dtype_name(item->dtype), f.text, differing,
+                        wb_dtype_name(item->dtype), path, differing,
                         (long long)wb_count(*item->slot)) != NULL;
 }
 

@@ -15,26 +15,13 @@ static bool has_trained(const wb_optimiser *o, wb_array *const *slot) {
     return false;
 }
 
-typedef struct search {
-    wb_visitor visitor;
-    wb_array **slot;
-    char path[WB_PATH_BYTES];
-} search;
-
-static bool note_path(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
-    search *s = (search *)(void *)visitor;
-    (void)trainable;
-    if (slot == s->slot) wb_path_text(path, s->path, sizeof s->path);
-    return slot != s->slot;
-}
-
 static void say(const wb_optimiser *o, wb_array **slot) {
-    search s = {.visitor = {.array = note_path}, .slot = slot};
-    (void)wb_visit(&s.visitor, o->model);
+    char path[WB_PATH_BYTES];
+    wb_slot_path(o->model, slot, path);
     wb_log_line(WB_LOG_WARN,
                 "%s of %s is trained by two optimisers in turn, each with a state of its own; one "
                 "with .paths can have several rules, and wb_freeze leaves parameters to the other",
-                s.path, o->model->class_->name);
+                path, o->model->class_->name);
 }
 
 /* In the first step after another one's, when both have made steps before. */

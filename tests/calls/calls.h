@@ -28,6 +28,22 @@ enum {
     CALLS_ROOM_BYTES = 1 << 16,
 };
 
+/* The objects that calls take. */
+typedef enum kind {
+    ARRAY,
+    LAYER,
+    LOADER,
+    OPTIMISER,
+    GRADIENTS,
+    PARAMETERS,
+    STATE,
+    CSV,
+    SCHEDULE,
+    ENTRY,
+    PROGRESS,
+    KINDS
+} kind;
+
 typedef enum calls_text_kind { CALLS_NAME, CALLS_PATH, CALLS_BACKEND } calls_text_kind;
 
 /* Objects, or NULL. Own: the function that is called takes it over. */

@@ -15,20 +15,6 @@
 #include "support/files.h"
 #include "support/support.h"
 
-typedef enum kind {
-    ARRAY,
-    LAYER,
-    LOADER,
-    OPTIMISER,
-    GRADIENTS,
-    PARAMETERS,
-    STATE,
-    CSV,
-    SCHEDULE,
-    ENTRY,
-    PROGRESS
-} kind;
-
 typedef enum misuse { RELEASED, FOREIGN, OTHER_KIND, MISUSES, ABSENT = MISUSES } misuse;
 
 struct calls {
