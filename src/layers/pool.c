@@ -51,12 +51,13 @@ static wb_array *lp_forward(wb_layer *layer, wb_array *x) {
 
 enum { MOST = (1 << 20) - 1 };
 
-static const wb_field fields[] = {
-    WB_ROW(wb_pool_layer, kernel, WB_FIELD_SIZES, .flux = "k", .low = 1, .high = MOST),
-    WB_ROW(wb_pool_layer, pad, WB_FIELD_PADDING, .high = MOST,
-           .without = offsetof(wb_pool_layer, desc.same_pad)),
-    WB_ROW(wb_pool_layer, stride, WB_FIELD_EACH, .usual = -1, .low = 1, .high = MOST),
-};
+#define POOL_ROWS(type)                                                                            \
+    WB_ROW(type, kernel, WB_FIELD_SIZES, .flux = "k", .low = 1, .high = MOST),                     \
+        WB_ROW(type, pad, WB_FIELD_PADDING, .high = MOST,                                          \
+               .without = offsetof(type, desc.same_pad)),                                          \
+        WB_ROW(type, stride, WB_FIELD_EACH, .usual = -1, .low = 1, .high = MOST)
+
+static const wb_field fields[] = {POOL_ROWS(wb_pool_layer)};
 
 static bool complete(wb_layer *layer) {
     wb_pool_desc *p = &((wb_pool_layer *)(void *)layer)->desc;
@@ -81,10 +82,7 @@ wb_layer *wb_meanpool_make(wb_pool_desc desc) {
 }
 
 static const wb_field lp_fields[] = {
-    WB_ROW(wb_lppool_layer, kernel, WB_FIELD_SIZES, .flux = "k", .low = 1, .high = MOST),
-    WB_ROW(wb_lppool_layer, pad, WB_FIELD_PADDING, .high = MOST,
-           .without = offsetof(wb_lppool_layer, desc.same_pad)),
-    WB_ROW(wb_lppool_layer, stride, WB_FIELD_EACH, .usual = -1, .low = 1, .high = MOST),
+    POOL_ROWS(wb_lppool_layer),
     WB_ROW(wb_lppool_layer, p, WB_FIELD_REAL, .usual = 2, .is_above = true),
 };
 
