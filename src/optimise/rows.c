@@ -366,7 +366,7 @@ static wb_array *clip_to(wb_rule_at *at, wb_array *norm) {
     return MUL(G, MIN(DIV(S(omega), norm), NUM(1)));
 }
 
-static wb_array *clip_norm(wb_rule_at *at) { return clip_to(at, SQRT(wb_sum(SQUARE(G)))); }
+static wb_array *clip_norm(wb_rule_at *at) { return clip_to(at, wb_norm(G, 2)); }
 
 static const wb_rule_row clip_norm_row = {
     .name = "ClipNorm", .settings = {RATE(omega, 10)}, .step = clip_norm};
@@ -375,9 +375,13 @@ static const wb_rule_row clip_norm_row = {
 static wb_array *clip_p_norm(wb_rule_at *at) {
     wb_array *p = S(p), *size = ABS(G);
     wb_array *count = wb_sum(wb_cast(NE(G, NUM(0)), (wb_dtype)G->dtype));
-    wb_array *norm = POW(wb_sum(POW(size, p)), DIV(NUM(1), p));
+    wb_array *most = wb_maximum(size);
+    /* of these the powers do not overflow */
+    wb_array *is_number = AND(GT(most, NUM(0)), LT(most, NUM((double)INFINITY)));
+    wb_array *unit = SELECT(AND(is_number, GT(p, NUM(0))), most, NUM(1));
+    wb_array *norm = MUL(unit, POW(wb_sum(POW(DIV(size, unit), p)), DIV(NUM(1), p)));
     norm = SELECT(EQ(p, NUM(0)), count, norm);
-    norm = SELECT(EQ(p, NUM((double)INFINITY)), wb_maximum(size), norm);
+    norm = SELECT(EQ(p, NUM((double)INFINITY)), most, norm);
     return clip_to(at, SELECT(EQ(p, NUM(-(double)INFINITY)), wb_minimum(size), norm));
 }
 

@@ -155,7 +155,7 @@ typedef struct step_row {
 static void steps_of_arrays(void **state) {
     (void)state;
     const wb_rule clip = wb_clip_grad(.delta = 2), decay = wb_weight_decay(.lambda = 0.1);
-    const double big = 10 / sqrt(10101.), all = 10. / 111, cube = cbrt(.5);
+    const double big = 10 / sqrt(10101.), all = 10. / 111, root = sqrt(.5), cube = cbrt(.5);
     const step_row rows[] = {
         {"A19", decay, 3, {1, 10, 100}, {1, 2, 3}, {-0.1, 7, 87}},
         {"A20", wb_sign_decay(.lambda = 0.1), 3, {1, 10, 100}, {1, 2, 3}, {-0.1, 7.9, 96.9}},
@@ -184,6 +184,13 @@ static void steps_of_arrays(void **state) {
         {"smallest", wb_clip_norm(.p = -(double)INFINITY), 2, {0}, {20, -40}, {-10, 20}},
         {"how many", wb_clip_norm(.omega = 1, .p = WB_ZERO), 3, {0}, {1, 0, 3}, {-.5, 0, -1.5}},
         {"3-norm", wb_clip_norm(.omega = 1, .p = 3), 2, {0}, {2, 2}, {-cube, -cube}},
+        {"squares beyond f32", wb_clip_norm(.omega = 1), 2, {0}, {1e20, 1e20}, {-root, -root}},
+        {"cubes beyond f32",
+         wb_clip_norm(.omega = 1, .p = 3),
+         2,
+         {0},
+         {1e20, 1e20},
+         {-cube, -cube}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const step_row *r = &rows[i];
