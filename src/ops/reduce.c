@@ -185,9 +185,9 @@ typedef struct passes {
 static passes two_passes(wb_array *x, int64_t mask) {
     const double n = (double)reduced_count(x, mask);
     wb_array *all = sum(x, mask, false), *m = MUL(all, NUM(1 / n)), *c = SUB(x, m);
-    if (!c) return (passes){NULL, NULL, NULL};
-    wb_array *rest = sum(c, mask, false);
-    return (passes){ADD(m, MUL(rest, NUM(1 / n))), rest, sum(SQUARE(c), mask, false)};
+    wb_array *rest = c ? sum(c, mask, false) : NULL, *squares = SQUARE(c);
+    squares = squares ? sum(squares, mask, false) : NULL;
+    return (passes){ADD(m, MUL(rest, NUM(1 / n))), rest, squares};
 }
 
 /* (sum(c^2) - sum(c) d) / n, which is 0 of equal numbers; the quotient has to be exact for that. */
