@@ -87,11 +87,14 @@ static void after_fork(void) {
     }
 }
 
-/* A mutex that the thread has taken itself stays taken. */
+/* What a hasty fork did not take, threads that the child has not may hold: such a mutex begins anew,
+ * and one that this thread has taken itself stays taken. */
 static void in_child(void) {
     for (int i = WB_LOCK_COUNT - 1; i >= 0; i--) {
-        (void)pthread_mutex_init(&mutexes[i], NULL);
-        if (own.taken >> i & 1) (void)pthread_mutex_lock(&mutexes[i]);
+        if (!own.is_hasty)
+            (void)pthread_mutex_unlock(&mutexes[i]);
+        else if (!(own.taken >> i & 1))
+            (void)pthread_mutex_init(&mutexes[i], NULL);
         if (hooks_of(i)->in_child) hooks_of(i)->in_child();
     }
 }
