@@ -141,6 +141,10 @@ void wb_unref(wb_array *x);    /* one fewer; NULL is fine; no recursion */
 wb_array *wb_hold(wb_array *x);
 void wb_unhold(wb_array *x);
 
+/* The slot holds x, which may be NULL, in place of what it held. What a struct's author kept in it
+ * is his to free, and then so is x. */
+void wb_slot_put(wb_array **slot, wb_array *x);
+
 /* Gives the innermost scope a reference to x (for getters); returns x, or NULL when out of
  * memory. */
 wb_array *wb_scope_add(wb_array *x);

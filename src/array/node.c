@@ -297,6 +297,14 @@ void wb_unhold(wb_array *x) {
     wb_unref(x);
 }
 
+void wb_slot_put(wb_array **slot, wb_array *x) {
+    wb_array *old = *slot;
+    const bool is_kept = old && old->keeps > 0 && old->keeps == old->holds;
+    *slot = wb_hold(x);
+    if (x && is_kept && x->keeps < UINT16_MAX) x->keeps++;
+    wb_unhold(old);
+}
+
 wb_array *wb_keep(wb_array *x) {
     if (x && (!wb_may_use_array("wb_keep", x, "x") || wb_is_tracing("wb_keep"))) return NULL;
     if (x && x->keeps < UINT16_MAX) x->keeps++;

@@ -25,8 +25,7 @@ static wb_status note(wb_thread *thread, wb_array **slot, wb_array *value) {
         return WB_ERROR_MEMORY;
     wb_array *old = *slot ? wb_ref(*slot) : NULL;
     thread->writes[thread->write_count++] = (struct wb_write){.slot = slot, .array = old};
-    wb_unhold(*slot);
-    *slot = wb_hold(value);
+    wb_slot_put(slot, value);
     return WB_OK;
 }
 
@@ -35,10 +34,8 @@ wb_status wb_state_write(wb_array **slot, wb_array *value) {
     if (!thread || !value) return value ? WB_ERROR_MEMORY : wb_error_status();
     if (wb_is_tracing("wb_set")) return wb_error_status();
     if (wb_is_evaluated(value) && thread->state_depth == 0) {
-        wb_array *old = *slot;
         wb_state_forget(slot);
-        *slot = wb_hold(value);
-        wb_unhold(old);
+        wb_slot_put(slot, value);
         return WB_OK;
     }
     return note(thread, slot, value);
@@ -89,10 +86,7 @@ static void drop(const struct wb_write *w) {
 static void undo(wb_thread *thread, int64_t begin) {
     while (thread->write_count > begin) {
         const struct wb_write w = thread->writes[--thread->write_count];
-        if (w.slot) {
-            wb_unhold(*w.slot);
-            *w.slot = wb_hold(w.array);
-        }
+        if (w.slot) wb_slot_put(w.slot, w.array);
         if (w.number) *w.number = w.before;
         drop(&w);
     }
@@ -183,11 +177,9 @@ void wb_state_forget_number(int64_t *number) { forget(number); }
 /* The slot's new value in the place of the one that it holds; false: it stays as it is. */
 static bool rewrite(const struct wb_write *w, wb_state_fn *f, void *context) {
     if (!w->slot || !*w->slot) return false;
-    wb_array *fresh = f(context, w->array, *w->slot), *now = *w->slot;
-    if (!fresh) return false;
-    *w->slot = wb_hold(fresh);
-    wb_unhold(now);
-    return true;
+    wb_array *fresh = f(context, w->array, *w->slot);
+    if (fresh) wb_slot_put(w->slot, fresh);
+    return fresh != NULL;
 }
 
 int64_t wb_state_rewrite(wb_state_fn *f, void *context) {
@@ -209,10 +201,7 @@ void wb_state_undo_rest(void) {
         const struct wb_write w = thread->writes[i];
         if (!w.is_rest) continue;
         if (w.number) *w.number = w.before;
-        if (w.slot) {
-            wb_unhold(*w.slot);
-            *w.slot = w.array ? wb_hold(w.array) : NULL;
-        }
+        if (w.slot) wb_slot_put(w.slot, w.array);
         forget(target_of(&w));
         i = -1; /* others have moved up */
     }

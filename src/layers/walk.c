@@ -225,9 +225,8 @@ wb_status wb_exchange_evaluate(const wb_exchange *e) {
 void wb_exchange_end(wb_exchange *e, bool commit) {
     for (int64_t i = 0; i < e->count; i++) {
         const place *p = &e->places[i];
-        wb_array *left = p->new;
-        if (commit) left = *p->slot, *p->slot = p->new;
-        wb_unhold(left);
+        if (commit) wb_slot_put(p->slot, p->new);
+        wb_unhold(p->new);
     }
     wb_release(e->places);
     *e = (wb_exchange){.count = 0};

@@ -270,9 +270,8 @@ static wb_status build(wb_optimiser *o, const wb_gradients *g) {
 /* ---- the exchange ---- */
 
 static void exchange(wb_array **slot, wb_array **other) {
-    wb_array *old = *slot;
-    *slot = wb_hold(*other);
-    wb_unhold(old); /* lives on: an input of the new one's recipe, or kept by keep_old */
+    wb_array *old = *slot; /* lives on: an input of the new one's recipe, or kept by keep_old */
+    wb_slot_put(slot, *other);
     *other = old;
 }
 

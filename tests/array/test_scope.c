@@ -353,6 +353,43 @@ static void the_hold_of_a_model_is_not_the_callers(void **state) {
     wb_free(model);
 }
 
+typedef struct Scaled {
+    wb_layer layer;
+    wb_array *a;
+} Scaled;
+WB_FUNCTOR(Scaled, NULL, WB_ARRAY_FIELD(Scaled, a));
+
+static wb_array *squares(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)batch, (void)user;
+    return wb_sum(wb_square(((Scaled *)(void *)model)->a));
+}
+
+static wb_array *twice(void *user, const char *path, wb_array *x) {
+    (void)user, (void)path;
+    return wb_mul_number(x, 2);
+}
+
+/* What came into its place by training, wb_set or wb_walk is the caller's too. */
+static void a_structs_kept_array_is_the_callers(void **state) {
+    (void)state;
+    Scaled *s = wb_new(Scaled);
+    s->a = wb_keep(wb_vector(1, 2, 3));
+    wb_optimiser *o = wb_setup(wb_adam(), &s->layer);
+    assert_non_null(wb_train_step(squares, &s->layer, NULL, NULL, o));
+    wb_free(s->a);
+    s->a = wb_keep(wb_vector(1, 2));
+    assert_int_equal(wb_set(&s->layer, "a", wb_vector(3, 4)), WB_OK);
+    wb_free(s->a);
+    s->a = wb_keep(wb_vector(5));
+    assert_int_equal(wb_walk(twice, NULL, &s->layer), WB_OK);
+    wb_array *snapshot = wb_keep(s->a);
+    wb_free(snapshot);
+    wb_free(s->a);
+    s->a = wb_keep(wb_vector(6, 7));
+    assert_false(wb_failed());
+    wb_free(o), wb_free(s);
+}
+
 static void *read_it(void *x) {
     assert_true(isnan(wb_item(x)));
     assert_error(WB_ERROR_ARGUMENT, "belongs to another thread");
@@ -381,6 +418,7 @@ static int run(void) {
         TEST(the_list_of_a_scope_has_no_gaps_for_long),
         TEST(a_large_scope_is_told_once),
         TEST(the_hold_of_a_model_is_not_the_callers),
+        TEST(a_structs_kept_array_is_the_callers),
         TEST(another_threads_recipe_is_refused),
         TEST(a_scope_releases_what_was_made_in_it),
         TEST(scopes_nest),
