@@ -153,7 +153,8 @@ WB_API wb_array *wb_matrix_make(wb_dtype dtype, const void *numbers, int64_t col
  * data points to numbers of the element type: float for f32, int32_t or uint32_t for i32, uint16_t
  * for halves, uint8_t or bool for u8 and bool. Another pointer does not compile where the type is a
  * constant, else it is WB_ERROR_DTYPE (in C11; C99 and C++ cannot ask). Pointers to void, char,
- * structs and arrays are taken as they are. */
+ * structs and arrays are taken as they are. Bytes of bool: wb_from takes any but 0 as true; those
+ * that are borrowed or adopted must be 0 or 1. */
 typedef void wb_release_fn(void *context, void *data);
 #define wb_from(dtype, data, ...) wb_from_make(WB_DTYPE_AT(dtype, data), data, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_from_make(wb_dtype dtype, const void *data, int ndim, const int64_t *sizes);
@@ -227,7 +228,8 @@ WB_API wb_array *wb_transpose(wb_array *x);
 /* Elements start, start + step, ... of dimension dim, before stop (not included). A negative start
  * counts from the end, and so does a negative stop: wb_slice(x, 0, -3, WB_END, 1) are the last
  * three, wb_slice(x, 0, 0, -1, 1) all but the last. step may be negative: then start >= stop, and
- * stop = -1 goes to the first element. WB_END as stop goes on to the end, in whichever direction.
+ * the one stop below 0 is -1, which is before the first element: wb_slice(x, 0, -1, -1, -1) is x in
+ * reverse. WB_END as stop goes on to the end, in whichever direction.
  * Fails with WB_ERROR_ARGUMENT where start or stop lies outside: nothing is cut off to fit. */
 #define WB_END INT64_MAX
 WB_API wb_array *wb_slice(wb_array *x, int dim, int64_t start, int64_t stop, int64_t step);

@@ -3,8 +3,9 @@
  * Elementwise operations broadcast as Julia's dots do: sizes agree or are 1, missing trailing
  * dimensions count as 1. Two types meet by wb_promote. NULL in, NULL out.
  *
- * A C number, a wb_number or a double that a function takes, has no type of its own. Beside floats
- * it is rounded to their type. Beside whole numbers (u8, i32, i64; bool counts as i64):
+ * A C number, a wb_number or a double that a function takes, has no type of its own. It is held as
+ * a double, so of whole numbers those up to 2^53 are exact. Beside floats it is rounded to their
+ * type. Beside whole numbers (u8, i32, i64; bool counts as i64):
  *
  *   - one with a fraction, an infinity or NaN makes the result f32, as an f32 array would;
  *   - a whole one keeps their type. Where it is computed with or stored (arithmetic, select, full,
@@ -61,8 +62,9 @@ WB_API wb_array *wb_number_div(double c, wb_array *x);
 WB_API wb_array *wb_number_pow(double c, wb_array *x);
 
 /* In C11 operands may be C numbers, on either side: wb_add(x, 1), wb_sub(1, x), wb_max(x, 0) are
- * wb_add(x, wb_number(1)) and so on, and pointers to anything but an array do not compile. In C99
- * and C++, and through a pointer to the function, operands are arrays. */
+ * wb_add(x, wb_number(1)) and so on; of wb_and and wb_or a number stands for whether it differs from
+ * 0. Pointers to anything but an array do not compile. In C99 and C++, and through a pointer to the
+ * function, operands are arrays. */
 #if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
 static inline wb_array *wb_operand_(wb_array *x) { return x; }
 #define WB_OPERAND(x)                                                                              \

@@ -23,7 +23,8 @@ static wb_array *as_column(const wb_array *x, wb_array *lengths) {
                             "lengths must be %lld numbers, one for each sequence of input %s, got "
                             "%s",
                             (long long)sizes[BATCH], wb_text_of(x), wb_text_of(lengths));
-    return wb_reshape_make(wb_cast(lengths, WB_I64), x->ndim, sizes);
+    wb_array *counts = wb_max(wb_cast(lengths, WB_I64), wb_constant(0));
+    return wb_reshape_make(counts, x->ndim, sizes);
 }
 
 static wb_array *steps_of(const wb_array *x) {

@@ -78,6 +78,15 @@ static bool leave_out(wb_file *file, const wb_format *format, wb_record *root, w
     return !wb_failed() && wb_leave_out(format, &file->arena, root, "", out);
 }
 
+static bool is_table(wb_record *record, void *context) {
+    (void)context;
+    return record->kind == WB_RECORD_MAP || record->kind == WB_RECORD_LIST ||
+           record->kind == WB_RECORD_STRUCT;
+}
+
+/* Tables alone, with nothing in them. */
+static bool is_empty(wb_record *root) { return wb_record_walk(root, is_table, NULL); }
+
 static wb_status convert(wb_file *file, const wb_format *format, const char *to,
                          const char *rename) {
     wb_left_out out = {.count = 0};
@@ -87,9 +96,9 @@ static wb_status convert(wb_file *file, const wb_format *format, const char *to,
     const bool had_arrays = wb_record_arrays(file->root) > 0;
     wb_record *root = rename ? wb_rename(file, file->root, rename) : file->root;
     if (!root || !wb_record_walk(root, make_array, &c)) return wb_error_status();
-    const bool had_some = root->count > 0;
+    const bool had_some = !is_empty(root);
     if (!leave_out(file, format, root, &out)) return wb_error_status();
-    if (had_some && !root->count)
+    if (had_some && is_empty(root))
         return wb_fail(WB_ERROR_UNSUPPORTED, "%s: %s cannot hold any of it: %s", to, format->name,
                        *out.text ? out.text : "there are no arrays");
     if (had_arrays && !wb_record_arrays(root))

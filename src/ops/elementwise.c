@@ -96,14 +96,20 @@ wb_array *wb_binary_node(wb_op op, wb_dtype dtype, wb_array *x, wb_array *y) {
                         wb_text_of(x), wb_text_of(y));
 }
 
+/* A number counts as whether it differs from 0. */
+static wb_array *truth_of(wb_array *x) { return is_weak(x) ? wb_ne(x, wb_constant(0)) : x; }
+
 static wb_array *binary(wb_op op, wb_type_class type_class, wb_array *x, wb_array *y) {
     double c;
     if (!wb_is_usable(x)) return wb_refuse(wb_op_name(op), x, "x");
     if (!wb_is_usable(y)) return wb_refuse(wb_op_name(op), y, "y");
-    if (type_class != WB_CLASS_LOGIC && wb_is_number_beside(y, x, &c))
+    if (type_class == WB_CLASS_LOGIC)
+        x = truth_of(x), y = truth_of(y);
+    else if (wb_is_number_beside(y, x, &c))
         return wb_with_number(op, x, c, false);
-    if (type_class != WB_CLASS_LOGIC && wb_is_number_beside(x, y, &c))
+    else if (wb_is_number_beside(x, y, &c))
         return wb_with_number(op, y, c, true);
+    if (!x || !y) return NULL;
     const wb_dtype dtype = result_type(type_class, meet(x, y));
     if (dtype == WB_DTYPE_COUNT)
         return refuse_type(op, x->dtype == WB_BOOL ? (wb_dtype)y->dtype : (wb_dtype)x->dtype);

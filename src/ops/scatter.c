@@ -64,7 +64,12 @@ static wb_array *scattered(wb_array *base, wb_array *index, wb_array *updates, i
 
 wb_array *wb_scatter_mul(wb_array *base, wb_array *index, wb_array *updates, int dim) {
     if (!wb_scatter_check("scatter_mul", base, &index, &updates, &dim)) return NULL;
-    return wb_count(index) ? scattered(base, index, updates, dim, product) : base;
+    if (wb_count(index) == 0) return base;
+    if (!wb_is_half((wb_dtype)base->dtype)) return scattered(base, index, updates, dim, product);
+    /* in f32, as wb_prod: products in the middle may be beyond halves */
+    wb_array *wide = wb_cast(base, WB_F32);
+    wb_array *y = wide ? scattered(wide, index, wb_cast(updates, WB_F32), dim, product) : NULL;
+    return y ? wb_cast(y, (wb_dtype)base->dtype) : NULL;
 }
 
 /* ---- the largest and the smallest: equal ones share the gradient ---- */

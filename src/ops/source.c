@@ -175,7 +175,10 @@ wb_array *wb_from_make(wb_dtype given, const void *data, int ndim, const int64_t
     const size_t bytes = bytes_of(dtype, ndim, sizes);
     wb_buffer *buffer = wb_buffer_new(wb_cpu_device(), bytes, "data");
     if (!buffer) return NULL;
-    if (bytes) memcpy(buffer->handle, data, bytes);
+    const unsigned char *from = data;
+    bool *truth = buffer->handle;
+    if (dtype != WB_BOOL && bytes) memcpy(buffer->handle, data, bytes);
+    for (size_t i = 0; dtype == WB_BOOL && i < bytes; i++) truth[i] = from[i] != 0;
     return wb_node_data(dtype, ndim, sizes, on_default_device(buffer, bytes));
 }
 

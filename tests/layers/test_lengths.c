@@ -117,6 +117,18 @@ static void lengths_beyond_time_are_time(void **state) {
     wb_free(model);
 }
 
+static void lengths_below_zero_are_zero(void **state) {
+    (void)state;
+    wb_layer *model = wb_gru(2, 3, .dtype = WB_F64, .lengths = true);
+    const int64_t few[] = {INT64_MIN, 2}, none[] = {0, 2};
+    wb_array *inputs[] = {wb_normal(WB_F64, 2, 3, 2), wb_from(WB_I64, few, 2)}, *y[2], *same[2];
+    assert_int_equal(wb_apply_many(model, 2, inputs, 2, y), 2);
+    inputs[1] = wb_from(WB_I64, none, 2);
+    assert_int_equal(wb_apply_many(model, 2, inputs, 2, same), 2);
+    assert_true(are_near(y[0], same[0]));
+    wb_free(model);
+}
+
 /* Words and their lengths: the Embedding, the Dropout and the Dense take one array. */
 static void lengths_go_past_layers_of_one_array(void **state) {
     (void)state;
@@ -185,6 +197,7 @@ static int run(void) {
                                        TEST(both_directions_know_where_a_sequence_ends),
                                        TEST(y_is_zero_in_the_padding),
                                        TEST(lengths_beyond_time_are_time),
+                                       TEST(lengths_below_zero_are_zero),
                                        TEST(lengths_go_past_layers_of_one_array),
                                        TEST(masks_go_past_layers_of_one_array),
                                        TEST(the_setting_is_kept),

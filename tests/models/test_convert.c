@@ -252,6 +252,9 @@ static void types_that_weber_lacks_are_named(void **state) {
     assert_error(WB_ERROR_UNSUPPORTED,
                  "weight must be an array of a type that Weber has, but is F8_E4M3 in the file");
     wb_free(model);
+    assert_int_equal(wb_convert(path_of("f8.safetensors"), path_of("f8.npz")),
+                     WB_ERROR_UNSUPPORTED);
+    assert_error(WB_ERROR_UNSUPPORTED, "npz cannot hold any of it: ");
 }
 
 static void sizes_that_are_turned_name_transpose(void **state) {

@@ -62,6 +62,19 @@ static void numbers_of_every_type_are_operands(void **state) {
     assert_values(wb_div_number(x, 4), 0, 0.25, 0.5);
 }
 
+static void of_logic_a_number_is_whether_it_differs_from_zero(void **state) {
+    (void)state;
+    wb_array *x = wb_vector_of(WB_BOOL, true, false);
+    assert_values(wb_and(x, 2), 0, 1, 0);
+    assert_values(wb_and(x, 0), 0, 0, 0);
+    assert_values(wb_and(true, x), 0, 1, 0);
+    assert_values(wb_or(-0.5, x), 0, 1, 1);
+    assert_values(wb_or(x, wb_number(0)), 0, 1, 0);
+    assert_int_equal(wb_dtype_of(wb_or(x, 1)), WB_BOOL);
+    assert_null(wb_and(wb_vector(1, 2), 1));
+    assert_error(WB_ERROR_DTYPE, "and");
+}
+
 static void arrays_stay_what_they_are(void **state) {
     (void)state;
     wb_array *const x = wb_vector(1, 2);
@@ -77,6 +90,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(every_row_takes_numbers_on_either_side),
         TEST(numbers_of_every_type_are_operands),
+        TEST(of_logic_a_number_is_whether_it_differs_from_zero),
         TEST(arrays_stay_what_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

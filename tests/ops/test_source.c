@@ -162,6 +162,17 @@ static void a_copy_is_independent(void **state) {
     assert_sizes(wb_from(WB_F32, NULL, 0, 3), 0, 3);
 }
 
+static void bytes_of_bool_are_whether_they_differ_from_zero(void **state) {
+    (void)state;
+    const uint8_t bytes[] = {0, 1, 2, 255};
+    wb_array *x = wb_from(WB_BOOL, bytes, 4);
+    assert_values(x, 0, 0, 1, 1, 1);
+    assert_values(wb_not(x), 0, 1, 0, 0, 0);
+    assert_value(wb_sum(x), 3, 0);
+    assert_values(wb_eq(x, wb_from(WB_BOOL, ((bool[]){false, true, true, true}), 4)), 0, 1, 1, 1,
+                  1);
+}
+
 static void borrowed_memory_is_released_after_the_last_use(void **state) {
     (void)state;
     memory m = {{1, 2, 3, 4, 5, 6}, 0};
@@ -474,6 +485,7 @@ int main(void) {
         TEST(a_vector_of_every_type),
         TEST(a_matrix_is_written_as_one_reads_it),
         TEST(a_copy_is_independent),
+        TEST(bytes_of_bool_are_whether_they_differ_from_zero),
         TEST(borrowed_memory_is_released_after_the_last_use),
         TEST(a_pending_reader_holds_borrowed_memory),
         TEST(a_freed_array_is_released_at_once),
