@@ -35,7 +35,7 @@ static struct pool {
     int64_t first;
     int ranges;         /* a worker's at its index, the caller's at 0 */
     int held;           /* what wb_cpu_threads answers to its tasks */
-    int64_t unfinished; /* pieces of the job not yet done */
+    _Alignas(8) int64_t unfinished; /* pieces of the job not yet done */
     range range[MAX_THREADS];
 
     bool busy;        /* a caller owns the pool */

@@ -66,7 +66,7 @@ wb_array *wb_getobs_pattern(wb_loader *loader, const char *name, wb_array *x) {
 typedef struct work {
     const wb_loader *loader;
     const wb_batch_memory *batch;
-    int64_t next; /* observation that nobody has begun; atomic */
+    _Alignas(8) int64_t next; /* observation that nobody has begun; atomic */
     pthread_mutex_t mutex;
     int64_t failed; /* the first one that failed; size: none. Guarded, as what follows */
     wb_status status;

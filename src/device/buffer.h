@@ -16,7 +16,7 @@ typedef struct wb_buffer {
     void *release_context;
     const char *tag;               /* what it is for, as wb_memory_holders says; lives for ever */
     bool is_lost;                  /* __atomic; an error struck while it was written */
-    uint64_t contents;             /* __atomic; of wb_buffer_contents; 0: no number yet */
+    _Alignas(8) uint64_t contents; /* __atomic; of wb_buffer_contents; 0: no number yet */
     int64_t doubted_from, doubted; /* of wb_buffers_doubt; guarded by the device's mutex */
     struct wb_buffer *next, *more; /* in one of the allocator's lists, or in its heaps */
     struct wb_buffer **link;       /* what points here, in the list of what is live */

@@ -35,10 +35,10 @@ struct wb_device {
     bool has_failed; /* __atomic; set once */
     char failure[256];
     /* errors that come late, guarded by mutex; syncs are counted */
-    int64_t syncs, last_good,
-        last_bad;       /* begun, and the last of these that were told to be good or bad */
-    int64_t last_doubt; /* __atomic; the sync that is to tell of the newest doubt */
-    wb_status late;     /* of wb_device_finish, for the next sync */
+    int64_t syncs;                  /* begun */
+    int64_t last_good, last_bad;    /* of these, told to be good or bad */
+    _Alignas(8) int64_t last_doubt; /* __atomic; the sync that is to tell of the newest doubt */
+    wb_status late;                 /* of wb_device_finish, for the next sync */
     char late_text[512];
     /* on the way to devices of other backends */
     struct {

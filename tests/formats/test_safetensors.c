@@ -332,7 +332,7 @@ static void many_ties_are_opened_soon(void **state) {
 /* In a process of its own: cJSON needs 32 times the header, and may have 16 to 32 MiB. */
 static void memory_that_json_lacks_is_no_fault_of_the_file(void **state) {
     (void)state;
-    enum { SIZE = 2 << 20 };
+    enum { SIZE = 2 << 20, NO_LIMITS = 77 };
     if (wb_platform_heap_bytes() == 0) skip(); /* a sanitizer needs its own memory */
     char *header = malloc(SIZE + 100);
     assert_non_null(header);
@@ -347,6 +347,8 @@ static void memory_that_json_lacks_is_no_fault_of_the_file(void **state) {
         do {
             limit += step;
             (void)setrlimit(RLIMIT_AS, &(struct rlimit){limit, RLIM_INFINITY});
+            struct rlimit now;
+            if (getrlimit(RLIMIT_AS, &now) || now.rlim_cur != limit) _exit(NO_LIMITS);
         } while (!wb_platform_has_address_space(step));
         const bool is_open = wb_open(test_path) != NULL;
         _exit(is_open || wb_error_status() != WB_ERROR_MEMORY ||
@@ -355,8 +357,9 @@ static void memory_that_json_lacks_is_no_fault_of_the_file(void **state) {
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
     free(header);
+    if (WEXITSTATUS(status) == NO_LIMITS) skip(); /* qemu hands none on */
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static void a_pipe_is_no_file(void **state) {
