@@ -33,8 +33,8 @@ static struct pool {
     wb_task_fn *task;
     void *context;
     int64_t first;
-    int ranges;         /* a worker's at its index, the caller's at 0 */
-    int held;           /* what wb_cpu_threads answers to its tasks */
+    int ranges;                     /* a worker's at its index, the caller's at 0 */
+    int held;                       /* what wb_cpu_threads answers to its tasks */
     _Alignas(8) int64_t unfinished; /* pieces of the job not yet done */
     range range[MAX_THREADS];
 

@@ -62,8 +62,8 @@ WB_API wb_array *wb_number_div(double c, wb_array *x);
 WB_API wb_array *wb_number_pow(double c, wb_array *x);
 
 /* In C11 operands may be C numbers, on either side: wb_add(x, 1), wb_sub(1, x), wb_max(x, 0) are
- * wb_add(x, wb_number(1)) and so on; of wb_and and wb_or a number stands for whether it differs from
- * 0. Pointers to anything but an array do not compile. In C99 and C++, and through a pointer to the
+ * wb_add(x, wb_number(1)) and so on; for wb_and and wb_or a number is whether it differs from 0.
+ * Pointers to anything but an array do not compile. In C99 and C++, and through a pointer to the
  * function, operands are arrays. */
 #if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
 static inline wb_array *wb_operand_(wb_array *x) { return x; }

@@ -101,7 +101,10 @@ WB_API wb_array *wb_optimiser_aux(wb_optimiser *optimiser, const char *name);
  * So means over observations need nothing, and a mean over words of one's own says by how many:
  *
  *     wb_array *words = wb_sum(mask), *sum = wb_sum(wb_mul(terms, mask));
- *     return wb_divided_by(wb_div(sum, words), words);
+ *     return wb_divided_by(wb_div(sum, wb_max(words, 1)), words);
+ *
+ * A part whose w is 0 counts nothing, so its loss must be a number: sum / 0 would be NaN, also in
+ * the gradient.
  *
  * A sum over a batch (WB_AGG_SUM) is no mean: of its parts, too, the mean over observations is
  * taken. For gradients w is a constant. */

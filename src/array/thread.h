@@ -41,7 +41,7 @@ typedef struct wb_thread {
     struct {
         wb_array *oldest, *newest; /* linked as free ones are */
         int64_t count;
-    } quarantine;       /* released nodes that are not used again yet: wb_node_give */
+    } quarantine;                   /* released nodes that are not used again yet: wb_node_give */
     _Alignas(8) int64_t live_nodes; /* made minus released on this thread; read by others */
     wb_array *constants[WB_CONSTANTS]; /* wb_constant's cache, by hash of the value */
     bool has_read_constants;           /* some of them were evaluated */

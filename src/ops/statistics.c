@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "ops/build.h"
+#include "ops/custom.h"
 
 /* What is reduced: all dimensions to none, or the listed ones to size 1. */
 typedef struct dims {
@@ -66,7 +67,21 @@ static wb_array *unit_of(wb_array *size, double p, const dims *d) {
                   NUM(1));
 }
 
+/* g x / n, of n = 0 nothing. */
+static void pull_length(void *context, wb_array *n, wb_array *g, const bool *want, wb_array **out) {
+    (void)context, (void)want;
+    out[1] = MUL(g, DIV(n->inputs[1], SELECT(EQ(n, NUM(0)), NUM(1), n)));
+}
+
+/* sqrt(sum(x^2)) of f32: in f64 no square overflows or loses digits, and one pass will do. */
+static wb_array *length(wb_array *x, const dims *d) {
+    wb_array *squares = SQUARE(wb_cast(x, WB_F64));
+    wb_array *n = squares ? wb_cast(SQRT(sum(squares, d)), WB_F32) : NULL;
+    return n ? wb_custom_node(n, 1, &x, pull_length, NULL, NULL) : NULL;
+}
+
 static wb_array *finite_norm(wb_array *x, wb_array *size, double p, const dims *d) {
+    if (p == 2 && x->dtype == WB_F32 && wb_device_has_f64(wb_node_device(x))) return length(x, d);
     if (p < 0) return power(sum(power(size, p), d), 1 / p);
     wb_array *unit = unit_of(size, p, d);
     wb_array *scale = wb_recip(unit);

@@ -85,30 +85,18 @@ wb_status wb_gradients_clip(wb_gradients *gradients, double limit) {
 
 /* ---- by their common norm ---- */
 
-/* The sum of the squares of all, each number times `unit`. */
-static wb_array *sum_of_squares(int64_t count, wb_array *const *arrays, double unit) {
-    wb_array *squares = NULL;
-    for (int64_t i = 0; i < count; i++) {
-        wb_array *g = arrays[i];
-        if (!g) continue;
-        if (g->dtype != WB_F64) g = wb_cast(g, WB_F32);
-        wb_array *square = wb_sum(wb_square(unit == 1 ? g : wb_mul_number(g, unit)));
-        squares = squares ? wb_add(squares, square) : square;
-    }
-    return squares;
-}
-
-/* Where squares overflow those of smaller numbers count, added up beside them. */
+/* The norm of their norms. */
 wb_array *wb_common_norm(int64_t count, wb_array *const *arrays) {
-    bool are_f64 = true;
-    for (int64_t i = 0; i < count; i++)
-        are_f64 = are_f64 && (!arrays[i] || arrays[i]->dtype == WB_F64);
-    const double unit = are_f64 ? 0x1p-530 : 0x1p-70;
-    wb_array *squares = sum_of_squares(count, arrays, 1);
-    if (!squares) return NULL;
-    wb_array *small = wb_sqrt(sum_of_squares(count, arrays, unit));
-    wb_array *is_finite = wb_lt(squares, wb_number((double)INFINITY));
-    return wb_select(is_finite, wb_sqrt(squares), wb_mul_number(small, 1 / unit));
+    wb_array **norms = wb_alloc((size_t)(count + 1) * sizeof *norms), *n = NULL;
+    int found = 0;
+    for (int64_t i = 0; norms && i < count; i++) {
+        wb_array *g = arrays[i];
+        if (g && g->dtype != WB_F64) g = wb_cast(g, WB_F32);
+        if (arrays[i]) norms[found++] = g ? wb_reshape(wb_norm(g, 2), 1) : NULL;
+    }
+    if (found > 0) n = wb_norm(wb_concat_make(0, found, norms), 2);
+    wb_release(norms);
+    return n;
 }
 
 wb_array *wb_clip_factor(wb_array *norm, double limit, const wb_array *x) {

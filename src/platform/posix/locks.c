@@ -87,8 +87,8 @@ static void after_fork(void) {
     }
 }
 
-/* What a hasty fork did not take, threads that the child has not may hold: such a mutex begins anew,
- * and one that this thread has taken itself stays taken. */
+/* What a hasty fork did not take may be held by a thread that the child does not have: such a mutex
+ * is made again, and one that this thread has taken itself stays taken. */
 static void in_child(void) {
     for (int i = WB_LOCK_COUNT - 1; i >= 0; i--) {
         if (!own.is_hasty)
