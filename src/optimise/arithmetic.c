@@ -85,8 +85,12 @@ wb_status wb_gradients_clip(wb_gradients *gradients, double limit) {
 
 /* ---- by their common norm ---- */
 
-/* The norm of their norms. */
-wb_array *wb_common_norm(int64_t count, wb_array *const *arrays) {
+/* Whose squares f64 holds, whatever they are. */
+static bool fits_f64(const wb_array *g) {
+    return g->dtype != WB_F64 && wb_device_has_f64(wb_node_device(g));
+}
+
+static wb_array *norm_of_norms(int64_t count, wb_array *const *arrays) {
     wb_array **norms = wb_alloc((size_t)(count + 1) * sizeof *norms), *n = NULL;
     int found = 0;
     for (int64_t i = 0; norms && i < count; i++) {
@@ -97,6 +101,17 @@ wb_array *wb_common_norm(int64_t count, wb_array *const *arrays) {
     if (found > 0) n = wb_norm(wb_concat_make(0, found, norms), 2);
     wb_release(norms);
     return n;
+}
+
+wb_array *wb_common_norm(int64_t count, wb_array *const *arrays) {
+    wb_array *squares = NULL;
+    for (int64_t i = 0; i < count; i++) {
+        if (!arrays[i]) continue;
+        if (!fits_f64(arrays[i])) return norm_of_norms(count, arrays);
+        wb_array *sum = wb_sum(wb_square(wb_cast(arrays[i], WB_F64)));
+        squares = squares ? wb_add(squares, sum) : sum;
+    }
+    return squares ? wb_cast(wb_sqrt(squares), WB_F32) : NULL;
 }
 
 wb_array *wb_clip_factor(wb_array *norm, double limit, const wb_array *x) {
