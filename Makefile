@@ -5,10 +5,11 @@ DEVICE ?=
 SEED   ?=
 EPOCHS ?=
 TEST   ?=
+BASE   ?= HEAD
 STAGES ?=
 FUZZ   ?=
 
-.PHONY: all help demo test one bench bench-peers bench-gpu fuzz install format symbols clean
+.PHONY: all help demo test test-more quick one bench bench-peers bench-gpu fuzz install format symbols clean
 
 all: ## the release build: library, examples, benchmarks, tools
 	@scripts/build release
@@ -20,9 +21,16 @@ demo: ## train a convolutional network on Fashion-MNIST (DEVICE=, SEED=, EPOCHS=
 	@scripts/setup demo
 	@DEVICE='$(DEVICE)' SEED='$(SEED)' EPOCHS='$(EPOCHS)' scripts/demo
 
-test: ## the whole suite (STAGES="format arrows" runs a part; STAGES=device DEVICE=CUDA those tests on that device)
+test: ## the tests (STAGES="format arrows" runs a part; STAGES=device DEVICE=CUDA those tests on that device)
 	@scripts/setup test
-	@DEVICE='$(DEVICE)' scripts/test $(STAGES)
+	@DEVICE='$(DEVICE)' scripts/test $(or $(STAGES),core)
+
+test-more: ## after `make test`: other compilers, processors and devices, sanitizers, fuzzing
+	@scripts/setup test
+	@scripts/test more
+
+quick: ## what changed since BASE=HEAD, in two minutes: format, arrows, the tests of its rooms and of those above
+	@scripts/quick $(BASE)
 
 one: ## one test, in the debug build: TEST=ops/test_softmax
 	@scripts/build debug tests-$(subst /,-,$(TEST))
