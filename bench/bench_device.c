@@ -124,7 +124,7 @@ int main(int argc, char **argv) {
         printf("%s: skipped: %s\n", names[0], wb_reason());
         return 0;
     }
-    const wb_device *chosen = wb_get_device_at(names[0], atoi(names[1]));
+    const wb_device *chosen = wb_get_device(names[0], atoi(names[1]));
     if (!chosen) return wb_report("bench_device");
     backend = chosen->backend, device = chosen->context;
     printf("%s: %s, %s\n", wb_device_name(chosen), chosen->info.name, chosen->info.driver);

@@ -6,7 +6,7 @@
  *     Flux.gpu_backend!("CPU")                   wb_gpu_backend_set("CPU"), effective at once
  *     Flux.GPU_BACKEND                           wb_gpu_backend()
  *     gpu_device()                               wb_gpu_device(), .force = true
- *     Flux.get_device("CUDA", 0)                 wb_get_device_at("CUDA", 0)
+ *     Flux.get_device("CUDA", 0)                 wb_get_device("CUDA", 0)
  *     $ export CUDA_VISIBLE_DEVICES='-1'         the same, or WEBER_BACKENDS=cpu for all backends
  *
  * | CUDA AMDGPU Metal OpenCL CPU
@@ -55,7 +55,7 @@ static void show_choice(const char *title) {
 
 static void show_error(const char *backend, int index) {
     char message[256];
-    if (wb_get_device_at(backend, index)) return;
+    if (wb_get_device(backend, index)) return;
     wb_take_error(message, sizeof message);
     printf("%s\n", message);
 }
@@ -85,7 +85,7 @@ int main(void) {
     show_choice("WEBER_DEVICE=checked:1");
 
     printf("-- by name and number\n");
-    const wb_device *device = wb_get_device_at("checked", 1);
+    const wb_device *device = wb_get_device("checked", 1);
     printf("%s is number %d of %s\n", wb_device_name(device), wb_device_id(device),
            wb_device_backend_name(device));
     show_error("CUDDA", 0);

@@ -2,7 +2,7 @@
  * mixed.
  *
  *     CUDA.devices()                             wb_devices("checked"), wb_show_devices()
- *     device0 = Flux.get_device("CUDA", 0)       wb_get_device_at("checked", 0)
+ *     device0 = Flux.get_device("CUDA", 0)       wb_get_device("checked", 0)
  *     dense_model = dense_model |> device1       wb_to(device1, model) a new one; wb_move(device1,
  *                                                model)
  *     CUDA.device(dense_model.weight)            wb_device_of(model), wb_device_of(wb_get(model,
@@ -52,8 +52,7 @@ int main(void) {
     const char *backend = "checked";
     for (const wb_device *const *d = wb_devices(backend); *d; d++)
         printf("%s: %s\n", wb_device_name(*d), wb_device_properties(*d).name);
-    const wb_device *device0 = wb_get_device_at(backend, 0),
-                    *device1 = wb_get_device_at(backend, 1);
+    const wb_device *device0 = wb_get_device(backend, 0), *device1 = wb_get_device(backend, 1);
 
     wb_scope_open();
     wb_array *x = wb_to(device0, wb_vector(1, 2, 3)), *there = wb_to(device1, x);

@@ -32,7 +32,7 @@ static void show(const char *when, const wb_device *device) {
 }
 
 int main(void) {
-    const wb_device *device = wb_get_device_at("checked", 0); /* or wb_get_device() */
+    const wb_device *device = wb_get_device("checked", 0); /* or wb_get_device() */
     wb_scope_open();
     wb_array *x = wb_to(device, wb_uniform(WB_F32, 2 * FLOATS));
     wb_array *y = wb_exp(wb_slice(x, 0, 0, FLOATS, 1)); /* of its first half */

@@ -169,7 +169,7 @@ WB_API int wb_device_id(const wb_device *device);
 
 WB_API wb_properties wb_device_properties(const wb_device *device);
 
-/* The same without opening the device. Fails as wb_get_device_at does. */
+/* The same without opening the device. Fails as wb_get_device does. */
 WB_API wb_status wb_device_properties_at(const char *backend, int index, wb_properties *properties);
 
 /* ---- the choice of a device ----
@@ -185,21 +185,22 @@ WB_API wb_status wb_device_properties_at(const char *backend, int index, wb_prop
  * of a backend's devices is asked again after wb_use and wb_reset_gpu_device. */
 
 typedef struct wb_get_device_desc {
-    char start_;  /* makes an empty list legal */
-    bool verbose; /* says what was chosen and why, whatever WEBER_LOG is */
+    char start_;         /* makes an empty list legal */
+    const char *backend; /* default: the device of choice */
+    int index;           /* among the backend's devices, from 0 */
+    bool verbose;        /* says what was chosen and why, whatever WEBER_LOG is */
 } wb_get_device_desc;
 
-/* The device of choice, which may be the CPU. NULL only for what WEBER_DEVICE asks.
+/* The device of choice, which may be the CPU; NULL only for what WEBER_DEVICE asks.
  *
  *     const wb_device *device = wb_get_device(.verbose = true);
- *     // weber info: Using backend: CUDA. */
+ *     // weber info: Using backend: CUDA.
+ *
+ * Or a device by name and number: wb_get_device("CUDA", 1). Fails if the backend is unknown, not
+ * loaded or not functional or has no such device. The CPU has no numbers: an index other than 0 is
+ * ignored with a warning. */
 #define wb_get_device(...) wb_get_device_make((wb_get_device_desc){.start_ = 0, __VA_ARGS__})
 WB_API const wb_device *wb_get_device_make(wb_get_device_desc desc);
-
-/* A device by name and number, from 0: wb_get_device_at("CUDA", 1). Fails if the backend is
- * unknown, not loaded or not functional or has no such device. The CPU has no numbers: an index
- * other than 0 is ignored with a warning. */
-WB_API const wb_device *wb_get_device_at(const char *backend, int index);
 
 /* The same by one text, as in WEBER_DEVICE: "OpenCL:1", or "OpenCL" for its first GPU, else its
  * first device. */

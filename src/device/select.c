@@ -222,14 +222,22 @@ static wb_status decide(decision *d) {
 
 /* ---- the calls ---- */
 
-const wb_device *wb_get_device_make(wb_get_device_desc desc) {
-    decision d = {.manner = desc.verbose ? VERBOSE : NORMAL};
-    return decide(&d) == WB_OK ? d.device : NULL;
-}
-
-const wb_device *wb_get_device_at(const char *backend, int index) {
+static const wb_device *device_at(const char *backend, int index) {
     wb_entry *entry = wb_entry_with_device(backend, &index);
     return entry ? wb_entry_device(entry, index) : NULL;
+}
+
+const wb_device *wb_get_device_make(wb_get_device_desc desc) {
+    decision d = {.manner = desc.verbose ? VERBOSE : NORMAL};
+    if (desc.backend) {
+        d.device = device_at(desc.backend, desc.index);
+        if (d.device) tell(&d, "Using device: %s.", wb_device_name(d.device));
+        return d.device;
+    }
+    if (desc.index != 0)
+        return wb_fail_null(WB_ERROR_ARGUMENT, "get_device: index %d is of no backend; as in %s",
+                            desc.index, "wb_get_device(\"CUDA\", 1)");
+    return decide(&d) == WB_OK ? d.device : NULL;
 }
 
 const wb_device *wb_get_device_named(const char *name) {
@@ -238,7 +246,7 @@ const wb_device *wb_get_device_named(const char *name) {
     int index;
     if (!name) return wb_fail_argument_null("get_device_named", "the device's name");
     if (split(name, backend, sizeof backend, &index) != WB_OK) return NULL;
-    if (index >= 0) return wb_get_device_at(backend, index);
+    if (index >= 0) return device_at(backend, index);
     wb_entry *entry = wb_entry_of(backend);
     const bool is_there = entry && wb_entry_check(entry) == WB_OK;
     return is_there && settle(&d, entry, -1) == WB_OK ? d.device : NULL;

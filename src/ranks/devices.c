@@ -74,7 +74,7 @@ static const wb_device *pick(const char *backend, const wb_distributed_desc *des
                             "distributed: each rank needs a device of %s of its own, but this "
                             "machine has %d for %d ranks",
                             backend, count, seat->local_size);
-    return wb_get_device_at(backend, desc->device_count ? desc->devices[own] : own);
+    return wb_get_device(backend, desc->device_count ? desc->devices[own] : own);
 }
 
 /* ---- joining ---- */

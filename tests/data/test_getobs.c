@@ -145,7 +145,7 @@ static void mistakes_are_named(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "at most 64 .threads, got 3 and 65");
     assert_null(wb_loader_new(.x = wb_zeros(WB_F32, 3, 2), .getobs = give, .numobs = 3));
     assert_error(WB_ERROR_SHAPE, "with getobs x must be one observation, (..., 1), got (3, 2)");
-    const wb_device *there = wb_get_device_at("checked", 1);
+    const wb_device *there = wb_get_device("checked", 1);
     wb_array *wide = wb_zeros(WB_F64, 3, 1);
     assert_null(wb_loader_new(.x = wide, .getobs = give, .numobs = 3, .device = there));
     assert_error(WB_ERROR_DTYPE, "with getobs x must have a type that it keeps on");

@@ -22,10 +22,10 @@ static const row rows[] = {
 
 static wb_loader *loader_of(const row *r, uint64_t seed) {
     wb_array *x = wb_reshape(wb_iota(WB_F32, 0, POINTS), 1, POINTS);
-    if (r->data_device) x = wb_to(wb_get_device_at(r->data_device, 0), x);
+    if (r->data_device) x = wb_to(wb_get_device(r->data_device, 0), x);
     return wb_loader_new(.x = x, .batchsize = BATCH, .shuffle = r->shuffle, .seed = seed,
                          .drop_partial = r->drop_partial, .no_background = r->no_background,
-                         .device = r->device ? wb_get_device_at(r->device, 0) : NULL);
+                         .device = r->device ? wb_get_device(r->device, 0) : NULL);
 }
 
 /* The observations that came, one after another. */
@@ -75,7 +75,7 @@ static void another_loader_goes_on_there(void **state) {
         assert_int_equal(parts.count, whole.count);
         assert_memory_equal(parts.points, whole.points, sizeof *whole.points * (size_t)whole.count);
     }
-    if (r->device || r->data_device) (void)wb_device_sync(wb_get_device_at("checked", 0));
+    if (r->device || r->data_device) (void)wb_device_sync(wb_get_device("checked", 0));
 }
 
 static void save_and_load(wb_loader *from, wb_loader *to) {

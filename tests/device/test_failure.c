@@ -11,8 +11,8 @@ static const wb_device *broken, *sound;
 
 static int find_devices(void **state) {
     (void)state;
-    broken = wb_get_device_at("checked", 0);
-    sound = wb_get_device_at("checked", 1);
+    broken = wb_get_device("checked", 0);
+    sound = wb_get_device("checked", 1);
     wb_scope_open();
     return broken && sound ? 0 : 1;
 }

@@ -175,9 +175,9 @@ static void unknown_names_are_errors_with_the_nearest(void) {
 
 static void checked_comes_by_name_only(void) {
     expect(wb_loaded("checked") && wb_functional("checked"));
-    const wb_device *device = wb_get_device_at("checked", 0);
+    const wb_device *device = wb_get_device("checked", 0);
     expect_text(wb_device_name(device), "checked(0)");
-    expect(device == wb_get_device_at("checked", 0));
+    expect(device == wb_get_device("checked", 0));
     expect_list(wb_supported_devices(), "CUDA, AMDGPU, Metal, OpenCL, CPU");
     expect(wb_get_device() == wb_cpu_device());
 }
@@ -429,7 +429,7 @@ static void a_second_plugin_of_a_backend_is_passed_over(void) {
     join(wb_skipped_plugins(), skipped, sizeof skipped);
     expect_part(skipped, "libweber_cuda2.so: another plugin of this backend is loaded already");
     expect_part(skipped, "libweber_mycpu.so: another plugin of this backend is loaded already");
-    expect(wb_get_device_at("CPU", 0) == wb_cpu_device());
+    expect(wb_get_device("CPU", 0) == wb_cpu_device());
 }
 
 /* ---- devices ---- */
@@ -447,10 +447,10 @@ static void devices_are_made_once(void) {
     stage_install("cuda", CUDA_FILE);
     (void)setenv("FAKE_CUDA_COUNT", "3", 1);
     (void)setenv("FAKE_CUDA_NAMES", "GeForce RTX 2080 Ti|GeForce RTX 2080 Ti|TITAN X (Pascal)", 1);
-    const wb_device *second = wb_get_device_at("CUDA", 1);
+    const wb_device *second = wb_get_device("CUDA", 1);
     const wb_device *const *all = wb_devices("CUDA");
     expect(all && all[0] && all[1] == second && all[2] && !all[3]);
-    expect(wb_devices("CUDA") == all && wb_get_device_at("CUDA", 2) == all[2]);
+    expect(wb_devices("CUDA") == all && wb_get_device("CUDA", 2) == all[2]);
     expect(wb_device_count("CUDA") == 3);
     expect_text(wb_device_name(second), "CUDA(1)");
     expect_text(wb_device_backend_name(second), "CUDA");
@@ -468,7 +468,7 @@ static void a_list_with_a_device_that_cannot_be_opened(void) {
     (void)setenv("FAKE_CUDA_CLOSED", "1", 1);
     expect(wb_devices("CUDA") == NULL);
     expect_error(WB_ERROR_DEVICE, "the driver is busy");
-    expect(wb_get_device_at("CUDA", 0) != NULL);
+    expect(wb_get_device("CUDA", 0) != NULL);
 }
 
 static void properties_are_the_drivers(void) {
@@ -480,7 +480,7 @@ static void properties_are_the_drivers(void) {
     expect_text(p.driver, "fake driver 1.0");
     expect(p.memory_bytes == (int64_t)4 << 30 && p.compute_units == 14 && p.is_gpu && p.has_f64);
     (void)unsetenv("FAKE_CUDA_CLOSED");
-    const wb_properties opened = wb_device_properties(wb_get_device_at("CUDA", 0));
+    const wb_properties opened = wb_device_properties(wb_get_device("CUDA", 0));
     expect_text(opened.name, p.name);
     expect(opened.memory_bytes == p.memory_bytes && opened.is_gpu);
     expect(wb_device_properties_at("CUDA", 1, &p) == WB_ERROR_ARGUMENT && p.name[0] == 0);

@@ -21,9 +21,9 @@ static void *ask(void *context) {
     (void)pthread_barrier_wait(&start);
     for (int i = 0; i < 50; i++) {
         a->failures += wb_use("OpenCL") != WB_OK;
-        a->second = wb_get_device_at("CUDA", 1);
+        a->second = wb_get_device("CUDA", 1);
         a->chosen = wb_get_device();
-        a->first = wb_get_device_at("CUDA", 0);
+        a->first = wb_get_device("CUDA", 0);
         a->names = wb_supported_devices();
         a->all = wb_devices("CUDA");
         a->failures += wb_functional("Metal") || !wb_reason()[0] || wb_device_count("CUDA") != 2;

@@ -13,20 +13,21 @@ static const wb_device *gpu_device_forced(void) { return wb_gpu_device(.force = 
 static const wb_device *gpu_device_2(void) { return wb_gpu_device(.id = 2); }
 static const wb_device *gpu_device_4(void) { return wb_gpu_device(.id = 4); }
 static const wb_device *gpu_device_below(void) { return wb_gpu_device(.id = -1); }
-static const wb_device *cuda_0(void) { return wb_get_device_at("CUDA", 0); }
-static const wb_device *cuda_1(void) { return wb_get_device_at("cuda", 1); }
-static const wb_device *cuda_3(void) { return wb_get_device_at("CUDA", 3); }
-static const wb_device *cuda_below(void) { return wb_get_device_at("CUDA", -1); }
-static const wb_device *cudda_0(void) { return wb_get_device_at("CUDDA", 0); }
-static const wb_device *amd_0(void) { return wb_get_device_at("AMD", 0); }
-static const wb_device *cpu_0(void) { return wb_get_device_at("CPU", 0); }
-static const wb_device *cpu_2(void) { return wb_get_device_at("CPU", 2); }
+static const wb_device *cuda_0(void) { return wb_get_device("CUDA", 0); }
+static const wb_device *cuda_1(void) { return wb_get_device("cuda", 1); }
+static const wb_device *cuda_3(void) { return wb_get_device("CUDA", 3); }
+static const wb_device *cuda_below(void) { return wb_get_device("CUDA", -1); }
+static const wb_device *cudda_0(void) { return wb_get_device("CUDDA", 0); }
+static const wb_device *amd_0(void) { return wb_get_device("AMD", 0); }
+static const wb_device *cpu_0(void) { return wb_get_device("CPU", 0); }
+static const wb_device *cpu_2(void) { return wb_get_device("CPU", 2); }
 static const wb_device *named_cuda(void) { return wb_get_device_named("cuda"); }
 static const wb_device *named_cuda_1(void) { return wb_get_device_named("CUDA:1"); }
 static const wb_device *named_cuda_x(void) { return wb_get_device_named("CUDA:x"); }
 static const wb_device *named_cudda(void) { return wb_get_device_named("CUDDA:0"); }
 static const wb_device *named_nothing(void) { return wb_get_device_named(NULL); }
-static const wb_device *none_0(void) { return wb_get_device_at(NULL, 0); }
+static const wb_device *number_1(void) { return wb_get_device(.index = 1); }
+static const wb_device *cuda_1_verbose(void) { return wb_get_device("CUDA", 1, .verbose = true); }
 
 typedef struct row {
     const char *name;
@@ -289,7 +290,10 @@ static const row rows[] = {
     {"the CPU", cpu_0, "cuda", NULL, NULL, .device = "CPU", .log = ""},
     {"the CPU's index is ignored", cpu_2, "", NULL, NULL, .device = "CPU",
      .log = "warning: the index 2 is ignored: the CPU has none\n"},
-    {"no name", none_0, "", NULL, NULL, .log = "", .error = "the backend's name is NULL"},
+    {"a number without a name", number_1, "", NULL, NULL, .log = "",
+     .error = "get_device: index 1 is of no backend; as in wb_get_device(\"CUDA\", 1)"},
+    {"by name, which is said", cuda_1_verbose, "cuda", NULL, THREE_GPUS, .device = "CUDA(1)",
+     .log = "info: Using device: CUDA(1).\n"},
     {"by a text", named_cuda_1, "cuda", NULL, THREE_GPUS, .device = "CUDA(1)", .log = ""},
     {"by a text without a number", named_cuda, "cuda", NULL, THREE_GPUS, .device = "CUDA(0)",
      .log = ""},
@@ -385,7 +389,7 @@ static void an_id_does_not_change_later_calls(void) {
     expect_text(wb_device_name(wb_gpu_device()), "CUDA(0)");
     expect_text(wb_device_name(wb_get_device()), "CUDA(0)");
     expect(wb_gpu_device(.id = 2) == second);
-    expect(wb_get_device_at("CUDA", 1) == second);
+    expect(wb_get_device("CUDA", 1) == second);
 }
 
 static void what_comes_later_is_taken_after_wb_use(void) {
@@ -534,7 +538,7 @@ static void an_automatic_choice_without_a_gpu(void) {
 static void an_older_error_stays(void) {
     stage_install("cuda", "plugins/libweber_cuda.so");
     (void)setenv("FAKE_CUDA_CLOSED", "0", 1);
-    expect(wb_get_device_at("nothing", 0) == NULL);
+    expect(wb_get_device("nothing", 0) == NULL);
     expect(wb_get_device() == wb_cpu_device());
     expect_error(WB_ERROR_ARGUMENT, "Unsupported backend: nothing");
 }

@@ -26,7 +26,7 @@ static void train(const wb_device *device) {
 
 static int work(const char *how) {
     if (strcmp(how, "elsewhere") == 0) {
-        train(wb_get_device_at("checked", 0));
+        train(wb_get_device("checked", 0));
         return 0;
     }
     train(wb_cpu_device());

@@ -164,7 +164,7 @@ static void a_sequence_goes_on_elsewhere(void **state) {
     (void)state;
     wb_layer *model = wb_recur(wb_gru_cell(2, 3)), *stays = wb_clone(model);
     wb_array *x = wb_normal(WB_F32, 2);
-    const wb_device *there = wb_get_device_at("checked", 1);
+    const wb_device *there = wb_get_device("checked", 1);
     assert_non_null(wb_apply(model, x));
     assert_non_null(wb_apply(stays, x));
     assert_int_equal(wb_move(there, model), WB_OK);

@@ -327,7 +327,7 @@ static void a_key_says_where(void **state) {
 /* As Flux's manual has it; the model goes on in between, on a device. */
 static void a_state_is_saved_and_loaded(void **state) {
     (void)state;
-    const wb_device *device = wb_get_device_at("checked", 0);
+    const wb_device *device = wb_get_device("checked", 0);
     wb_layer *shared = filled(wb_dense(2, 2), 5);
     wb_layer *model = wb_chain(shared, wb_dropout(.p = 0.5), wb_retain(shared));
     assert_int_equal(wb_move(device, model), WB_OK);

@@ -410,7 +410,7 @@ static void every_allocation_may_fail(void **state) {
 
 static void state_comes_from_and_goes_to_devices(void **state) {
     (void)state;
-    const wb_device *device = wb_get_device_at("checked", 0);
+    const wb_device *device = wb_get_device("checked", 0);
     wb_layer *here = pair(true, false), *there = pair(true, false);
     wb_optimiser *o = wb_setup(wb_adam(), here), *p = wb_setup(wb_adam(), there);
     assert_int_equal(wb_move(device, p), WB_OK);

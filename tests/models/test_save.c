@@ -83,7 +83,7 @@ static void a_loaded_model_needs_its_file_no_more(void **state) {
 
 static void a_model_comes_back_from_a_device(void **state) {
     const row *r = *state;
-    const wb_device *device = wb_get_device_at("checked", 0);
+    const wb_device *device = wb_get_device("checked", 0);
     wb_layer *model = network(), *other = network();
     assert_int_equal(wb_move(device, model), WB_OK);
     assert_int_equal(wb_save(path_of(r->file), model), WB_OK);

@@ -221,7 +221,7 @@ static void f64_stays_f64(void **state) {
 /* The checked device, as one that has no f64. */
 static void two_numbers_of_a_select_have_a_type_of_the_device(void **state) {
     (void)state;
-    const wb_device *device = wb_get_device_at("checked", 0);
+    const wb_device *device = wb_get_device("checked", 0);
     wb_array *x = wb_to(device, wb_vector(1, 2)), *mask = wb_gt(x, wb_number(1.5));
     assert_int_equal(wb_dtype_of(wb_select(mask, wb_number(3), wb_number(4))), WB_F64);
     union {

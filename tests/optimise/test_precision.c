@@ -261,7 +261,7 @@ static void it_moves_with_the_optimiser(void **state) {
     double gradient = 1;
     wb_layer *model = wb_tree(wb_zeros(WB_F32, 1));
     wb_optimiser *o = wb_setup(wb_adam(), model, .loss_scale = 8, .loss_scale_interval = 1);
-    const wb_device *there = wb_get_device_at("checked", 0);
+    const wb_device *there = wb_get_device("checked", 0);
     wb_clear_error();
     if (there) assert_int_equal(wb_move(there, o), WB_OK);
     assert_non_null(wb_train_step(straight, model, &(const wb_batch){.x = NULL}, &gradient, o));

@@ -30,7 +30,7 @@ static void a_model_says_where_it_is(void **state) {
     (void)state;
     char text[4096];
     wb_layer *model = wb_chain(wb_dense(2, 3), wb_dense(3, 4));
-    const wb_device *device = wb_get_device_at("checked", 1);
+    const wb_device *device = wb_get_device("checked", 1);
     assert_int_equal(wb_move(device, model), WB_OK);
     assert_int_equal(wb_show_text(model, text, sizeof text), WB_OK);
     assert_non_null(strstr(text, "# on checked(1)\n"));

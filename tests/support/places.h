@@ -22,9 +22,9 @@ static inline int find_places(void **state) {
     (void)state;
     if (!choose_device()) return 1;
     cpu = wb_cpu_device();
-    first = is_on_host() ? wb_get_device_at("checked", 0) : wb_default_device();
-    second = wb_get_device_at("checked", 1);
-    if (second == first) second = wb_get_device_at("checked", 0);
+    first = is_on_host() ? wb_get_device("checked", 0) : wb_default_device();
+    second = wb_get_device("checked", 1);
+    if (second == first) second = wb_get_device("checked", 0);
     places[0] = cpu, places[1] = first, places[2] = second;
     if (first && second) return 0;
     print_error("%s\n", wb_error_message());

@@ -121,7 +121,7 @@ static bool agree(const row *r, int64_t count, const double *got, const double *
  * error. */
 static int compare(const row *r) {
     static double wanted[MOST], got[MOST];
-    const wb_device *gpu = wb_get_device_at("AMDGPU", 0);
+    const wb_device *gpu = wb_get_device("AMDGPU", 0);
     const int64_t count = gpu ? compute(r, wb_cpu_device(), wanted) : -1;
     if (count < 0) return 1;
     if (compute(r, gpu, got) < 0) return -1;
@@ -173,7 +173,7 @@ enum { RUNS = 8, LAYERS = 8 };
 /* True where the same convolutions, one behind the other, come to be launched as a graph. */
 static bool becomes_a_graph(void) {
     static const row layer = {"", WB_F32, 4, {6, 5, 3, 2}, {3, 3, 3, 3}, {.pad = {1, 1}}, true};
-    const wb_device *gpu = wb_get_device_at("AMDGPU", 0);
+    const wb_device *gpu = wb_get_device("AMDGPU", 0);
     double sum;
     wb_scope_open();
     wb_array *x = like(&layer, gpu, 4, layer.x), *w = like(&layer, gpu, 4, layer.w);

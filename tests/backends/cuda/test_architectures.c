@@ -23,7 +23,7 @@ static int look(void) {
         if (wb_functional(BACKEND)) return fail_with("it works", BACKEND);
         return strstr(wb_reason(), reason) ? 0 : fail_with("another reason", wb_reason());
     }
-    const wb_device *device = wb_get_device_at(BACKEND, 0);
+    const wb_device *device = wb_get_device(BACKEND, 0);
     wb_scope_open();
     const double sum =
         device ? wb_item(wb_sum(wb_exp(wb_to(device, wb_from(WB_F32, numbers, 3))))) : 0;

@@ -77,7 +77,7 @@ static int64_t compute(const row *r, const wb_device *device, double *results) {
 /* 0 where the device agrees with the CPU, 1 where not, -1 with the library's error. */
 static int compare(const row *r) {
     double wanted[MOST], got[MOST];
-    const wb_device *gpu = wb_get_device_at(BACKEND, 0);
+    const wb_device *gpu = wb_get_device(BACKEND, 0);
     const int64_t count = gpu ? compute(r, wb_cpu_device(), wanted) : 0;
     if (count <= 0) return 1;
     if (compute(r, gpu, got) != count) return -1;

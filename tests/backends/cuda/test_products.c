@@ -87,7 +87,7 @@ static bool agree(const row *r, const double *got, const double *wanted) {
  * error. */
 static int compare(const row *r) {
     double wanted[MOST], got[MOST];
-    const wb_device *gpu = wb_get_device_at(BACKEND, 0);
+    const wb_device *gpu = wb_get_device(BACKEND, 0);
     if (!gpu || !compute(r, wb_cpu_device(), wanted)) return 1;
     if (!compute(r, gpu, got)) return -1;
     return !agree(r, got, wanted);
@@ -137,7 +137,7 @@ static int compare_step(const mlp *m) {
     static const double error[WB_DTYPE_COUNT] = {
         [WB_F32] = 1e-4, [WB_F64] = 1e-7, [WB_F16] = 0.1, [WB_BF16] = 0.5};
     double wanted[MLP_MOST], got[MLP_MOST];
-    const wb_device *gpu = wb_get_device_at(BACKEND, 0);
+    const wb_device *gpu = wb_get_device(BACKEND, 0);
     const int64_t count = gpu ? mlp_train(m, wb_cpu_device(), wanted) : 0;
     if (count <= 0) return 1;
     if (mlp_train(m, gpu, got) != count) return -1;

@@ -101,7 +101,7 @@ static bool is_right(int i) {
 }
 
 static int train(void) {
-    const wb_device *gpu = wb_get_device_at(BACKEND, 0);
+    const wb_device *gpu = wb_get_device(BACKEND, 0);
     if (!gpu) return 1;
     make_images();
     wb_seed(1);

@@ -16,7 +16,7 @@ static struct {
 } * told;
 
 static const wb_device *gpu_device(void) {
-    const wb_device *gpu = wb_get_device_at(BACKEND, 0);
+    const wb_device *gpu = wb_get_device(BACKEND, 0);
     if (gpu) wb_set_default_device(gpu);
     return gpu;
 }
@@ -294,7 +294,7 @@ static void variables_hide_devices(void **state) {
 /* ---- two devices ---- */
 
 static int move_between(void) {
-    const wb_device *first = wb_get_device_at(BACKEND, 0), *second = wb_get_device_at(BACKEND, 1);
+    const wb_device *first = wb_get_device(BACKEND, 0), *second = wb_get_device(BACKEND, 1);
     if (!first || !second) return 1;
     wb_scope_open();
     wb_array *x = wb_to(first, wb_vector(1, 2, 3));

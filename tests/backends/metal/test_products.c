@@ -189,7 +189,7 @@ static const kind kinds[] = {
 
 static int run_kind(const kind *k) {
     (void)setenv(k->variable, k->value, 1);
-    const wb_device *gpu = wb_get_device_at("Metal", 0);
+    const wb_device *gpu = wb_get_device("Metal", 0);
     const bool has_mps = wb_functional_part("Metal", "mps");
     int faults = !gpu || has_mps != !k->no_mps;
     if (k->no_mps && !strstr(wb_reason(), k->no_mps)) faults++, print_error("%s\n", wb_reason());

@@ -53,7 +53,7 @@ static bool is_told(wb_status status, const char *first, const char *second) {
 /* ---- what goes wrong ---- */
 
 static int a_device_vanishes(void) {
-    const wb_device *gpu = wb_get_device_at("Metal", 0);
+    const wb_device *gpu = wb_get_device("Metal", 0);
     float y[COUNT];
     if (!gpu || !works(gpu)) return 1;
     fake_remove(true);
@@ -68,7 +68,7 @@ static int a_device_vanishes(void) {
 
 /* It vanishes while work of the program is on its way. */
 static int a_device_vanishes_in_the_middle(void) {
-    const wb_device *gpu = wb_get_device_at("Metal", 0);
+    const wb_device *gpu = wb_get_device("Metal", 0);
     float y[COUNT];
     if (!gpu || !works(gpu)) return 1;
     wb_array *x = wb_to(gpu, wb_zeros(WB_F32, COUNT)), *sum = wb_exp(x);
@@ -81,7 +81,7 @@ static int a_device_vanishes_in_the_middle(void) {
 }
 
 static int memory_runs_out(void) {
-    const wb_device *gpu = wb_get_device_at("Metal", 0);
+    const wb_device *gpu = wb_get_device("Metal", 0);
     if (!gpu || !works(gpu)) return 1;
     (void)wb_scope_open();
     float *much = calloc(1 << 22, sizeof *much);
@@ -94,7 +94,7 @@ static int memory_runs_out(void) {
 }
 
 static int a_text_does_not_compile(void) {
-    const wb_device *gpu = wb_get_device_at("Metal", 0);
+    const wb_device *gpu = wb_get_device("Metal", 0);
     float y[COUNT];
     if (!gpu) return 1;
     fake_fail("newLibraryWithSource:options:error:", 1, 3);
@@ -108,7 +108,7 @@ static int none_because(const char *why) {
     if (wb_functional("Metal") || wb_device_count("Metal") != 0) return 1;
     if (!strstr(wb_reason(), why)) return print_error("\"%s\"\n", wb_reason()), 2;
     if (wb_functional_part("Metal", "MPS") || !strstr(wb_reason(), why)) return 3;
-    if (wb_get_device_at("Metal", 0)) return 4;
+    if (wb_get_device("Metal", 0)) return 4;
     if (!is_told(WB_ERROR_DEVICE, "Metal", why)) return 5;
     return works(wb_cpu_device()) ? 0 : 6;
 }
@@ -127,8 +127,8 @@ static int no_mac(void) {
 /* ---- what goes right ---- */
 
 static int arrays_move_between_devices(void) {
-    const wb_device *places[] = {wb_get_device_at("Metal", 0), wb_get_device_at("Metal", 1),
-                                 wb_get_device_at("checked", 0), wb_cpu_device()};
+    const wb_device *places[] = {wb_get_device("Metal", 0), wb_get_device("Metal", 1),
+                                 wb_get_device("checked", 0), wb_cpu_device()};
     enum { PLACES = sizeof places / sizeof *places };
     float x[COUNT], y[COUNT];
     for (int i = 0; i < COUNT; i++) x[i] = (float)i / 7;
