@@ -288,7 +288,7 @@ static wb_status find_target(const char *function, wb_layer *model, const char *
 
 static wb_status put(const target *t, wb_array *x) {
     if (!x) return wb_error_status();
-    if (t->is_state) return wb_state_write(t->slot, x);
+    if (t->is_state || wb_state_is_open()) return wb_state_write(t->slot, x);
     wb_slot_put(t->slot, x);
     return WB_OK;
 }

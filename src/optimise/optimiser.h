@@ -110,6 +110,7 @@ struct wb_optimiser {
     wb_array *divisor;    /* held: what it was divided by, over all parts; NULL: by observations */
     int64_t observations; /* of the last step on this rank */
     bool has_stepped, is_compared; /* turns.c */
+    bool is_stepping;              /* in wb_train_step */
 };
 
 /* What it holds, in any order: fills slots unless that is NULL; how many. */

@@ -30,6 +30,16 @@ static bool unchanged(const wb_optimiser *o) {
     return true;
 }
 
+/* A loss function may not take a step of the optimiser that calls it. */
+static bool is_between_steps(const char *function, const wb_optimiser *o) {
+    if (!o->is_stepping) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s: this optimiser is in the middle of a step: its loss function must not take "
+                  "another one",
+                  function);
+    return false;
+}
+
 static wb_status check(const char *function, wb_optimiser *o, const wb_layer *model,
                        const wb_gradients *g) {
     if (wb_is_tracing(function)) return WB_ERROR_ARGUMENT;
@@ -439,6 +449,7 @@ static wb_status tell_ranks(wb_optimiser *o, wb_status status) {
 
 wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients) {
     wb_status status = check("wb_update", optimiser, model, gradients);
+    if (status == WB_OK && !is_between_steps("wb_update", optimiser)) return WB_ERROR_ARGUMENT;
     if (status != WB_OK) return wb_is_optimiser(optimiser) ? tell_ranks(optimiser, status) : status;
     /* of the new arrays, which then belong to the slots alone */
     if (!wb_scope_begin()) return tell_ranks(optimiser, WB_ERROR_MEMORY);
@@ -538,6 +549,7 @@ wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch
     if (!loss) return wb_fail_argument_null("wb_train_step", "the loss function");
     if (!wb_optimiser_check("wb_train_step", optimiser)) return NULL;
     if (!wb_check_layer("wb_train_step", model)) return NULL;
+    if (!is_between_steps("wb_train_step", optimiser)) return NULL;
     wb_gradients *g = wb_gradients_new(model);
     if (!g) {
         (void)tell_ranks(optimiser, wb_error_status());
@@ -545,6 +557,7 @@ wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch
     }
     wb_error_aside older;
     wb_error_put_aside(&older);
+    optimiser->is_stepping = true;
     wb_status status = wb_scope_begin() ? WB_OK : WB_ERROR_MEMORY;
     if (status == WB_OK) {
         const call c = {loss, batch, user};
@@ -556,6 +569,7 @@ wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch
         const wb_status closed = wb_scope_close_leaving(status == WB_OK, &g->loss);
         if (status == WB_OK) status = closed;
     }
+    optimiser->is_stepping = false;
     wb_array *l = status == WB_OK ? g->loss : NULL;
     wb_error_bring_back(&older);
     wb_free(g);

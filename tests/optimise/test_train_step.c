@@ -179,10 +179,62 @@ static void a_failed_step_changes_nothing(void **state) {
     wb_free(o), wb_free(others), wb_free(model), wb_free(other), wb_free(before);
 }
 
+/* ---- a network that makes the weight of another one ---- */
+
+static wb_array *generated(wb_layer *model, const wb_batch *batch, void *is_wrong) {
+    wb_array *w = wb_apply(wb_get_layer(model, "maker"), wb_ones(WB_F32, 3, 1));
+    (void)wb_set(model, "net.weight", wb_reshape(w, 1, 3));
+    wb_array *y = wb_apply(wb_get_layer(model, "net"), batch->x);
+    return wb_mse(y, is_wrong ? batch->x : wb_ones(WB_F32, 1, BATCH));
+}
+
+static void a_loss_may_set_a_parameter(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree_named({"maker", wb_dense(3, 3)}, {"net", wb_dense(3, 1)});
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 0.1), model);
+    const wb_batch batch = batch_of(0);
+    double losses[10];
+    for (int i = 0; i < 10; i++) {
+        wb_scope_open();
+        losses[i] = wb_item(wb_train_step(generated, model, &batch, NULL, o));
+        if (i > 0) assert_true(losses[i] < losses[i - 1]);
+        assert_int_equal(wb_scope_close(), WB_OK);
+    }
+    wb_array *made = wb_keep(wb_get(model, "net.weight"));
+    assert_null(wb_train_step(generated, model, &batch, o, o));
+    assert_error(WB_ERROR_SHAPE, "mse: ");
+    assert_ptr_equal(wb_get(model, "net.weight"), made);
+    wb_free(made), wb_free(o), wb_free(model);
+}
+
+static wb_array *steps_itself(wb_layer *model, const wb_batch *batch, void *optimiser) {
+    return wb_train_step(loss, model, batch, NULL, optimiser);
+}
+
+static wb_array *updates_itself(wb_layer *model, const wb_batch *batch, void *optimiser) {
+    wb_gradients *g;
+    wb_array *l = wb_withgradient(loss, model, batch, NULL, &g);
+    return wb_update(optimiser, model, g) == WB_OK ? l : NULL;
+}
+
+static void a_loss_must_not_take_the_step_itself(void **state) {
+    (void)state;
+    wb_layer *model = with_tie();
+    wb_optimiser *o = wb_setup(wb_adam(), model);
+    const wb_batch batch = batch_of(0);
+    assert_null(wb_train_step(steps_itself, model, &batch, o, o));
+    assert_error(WB_ERROR_ARGUMENT, "wb_train_step: this optimiser is in the middle of a step");
+    assert_null(wb_train_step(updates_itself, model, &batch, o, o));
+    assert_error(WB_ERROR_ARGUMENT, "wb_update: this optimiser is in the middle of a step");
+    assert_non_null(wb_train_step(loss, model, &batch, NULL, o));
+    wb_free(o), wb_free(model);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
-    const struct CMUnitTest tests[] = {TEST(steps_are_the_same), TEST(gradients_are_not_kept),
-                                       TEST(a_held_array_keeps_its_value),
-                                       TEST(a_failed_step_changes_nothing)};
+    const struct CMUnitTest tests[] = {
+        TEST(steps_are_the_same),           TEST(gradients_are_not_kept),
+        TEST(a_held_array_keeps_its_value), TEST(a_failed_step_changes_nothing),
+        TEST(a_loss_may_set_a_parameter),   TEST(a_loss_must_not_take_the_step_itself)};
     return cmocka_run_group_tests_name("optimise/test_train_step", tests, NULL, NULL);
 }
