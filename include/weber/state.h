@@ -167,17 +167,28 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
  *     encoder.** -> model.encoder.**                ** is a part of a name with its dots
  *     *.num_batches_tracked ->                      left out
  *     in_proj_bias -> k_proj.bias part 2/3          the second third, along the last dimension
+ *     c_attn.weight -> k_proj.weight part 2/3 along 0      the second third of dimension 0
  *
- * The first row that takes a name counts; names that no row takes stay. Stars stand for one
+ * The first row that takes a name counts, and with it the rows that have the same left side: one
+ * array may go to several places. Names that no row takes stay. Stars stand for one
  * character at least, those of the right side for what those of the left took, in order. A row
- * whose *+1 meets no number does not take the name. transpose exchanges the two dimensions of a
- * matrix, flip reverses all dimensions but the last two. Rows with a part all take theirs; an array
- * is cut before it is transposed. The way back is into: k_proj.bias -> in_proj_bias into 2/3, where
- * all of 1/3 to 3/3 are needed, of one type and size, and are put together after they were
- * transposed. There are at most 64 parts. A name in double quotes is taken letter by
- * letter, stars too. docs/files.md says what has to be turned between PyTorch and Weber. Errors
- * name the line; a row without stars whose name is not in the file is one, and so are two names
- * that become the same. */
+ * whose *+1 meets no number does not take the name. A name in double quotes is taken letter by
+ * letter, stars too.
+ *
+ * After the names follows what is done to the array, in this order; dimensions count from 0, in
+ * Weber's sizes, the first one fastest:
+ *
+ *     part 2/3 [along D]      the second third of dimension D (default: the last one), whose size
+ *                             3 divides
+ *     transpose               the two dimensions of a matrix change places
+ *     permute 2,3,1,0         the new dimensions are the old 2, 3, 1 and 0, in this order
+ *     flip                    all dimensions but the last two run backwards
+ *     into 2/3 [along D]      the second third of what has the new name; all of 1/3 to 3/3 are
+ *                             needed, of one type and size
+ *
+ * They are written [transpose | permute] [flip] [part | into] and there are at most 64 parts.
+ * docs/files.md says what has to be turned between PyTorch and Weber. Errors name the line; a row
+ * without stars whose name is not in the file is one, and so are two names that become the same. */
 
 typedef struct wb_convert_desc {
     char start_;        /* makes every list of arguments legal */

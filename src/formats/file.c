@@ -294,46 +294,57 @@ static bool is_borrowed(const wb_record *r) {
     return r->data_bytes && is_aligned(r->data, (wb_dtype)r->dtype);
 }
 
-void wb_reordered_sizes(const wb_record *r, int64_t sizes[WB_MAX_DIMS]) {
-    const bool is_swapped = r->reorder == WB_REORDER_TRANSPOSE;
-    const int64_t first = r->sizes[0], second = r->sizes[1];
-    if (sizes != r->sizes) memcpy(sizes, r->sizes, sizeof r->sizes);
-    if (is_swapped) sizes[0] = second, sizes[1] = first;
-}
-
-/* The array x, as it lies in the file, reordered as the record says. */
-static wb_array *reordered(const wb_record *r, wb_array *x) {
-    if (r->reorder == WB_REORDER_TRANSPOSE) return wb_transpose(x);
-    for (int d = 0; r->reorder == WB_REORDER_FLIP && d < r->ndim - 2; d++) x = wb_flip(x, d);
-    return x;
-}
-
 /* As it lies in the file. */
 static wb_array *array_in_file(const wb_file *file, const wb_record *r) {
     const wb_dtype dtype = (wb_dtype)r->dtype;
-    int64_t sizes[WB_MAX_DIMS];
-    wb_reordered_sizes(r, sizes);
     union {
         const wb_file *from;
         wb_file *to; /* only counted */
     } held = {.from = file};
     if (is_borrowed(r)) {
         (void)__atomic_add_fetch(&held.to->refs, 1, __ATOMIC_RELAXED);
-        return wb_borrow_make(dtype, r->data, give_back, held.to, r->ndim, sizes);
+        return wb_borrow_make(dtype, r->data, give_back, held.to, r->ndim, r->sizes);
     }
     wb_buffer *buffer = wb_buffer_new(wb_cpu_device(), wb_bytes(r->data_bytes), "data");
     if (!buffer) return NULL;
     if (r->data_bytes) memcpy(buffer->handle, r->data, (size_t)r->data_bytes);
-    return wb_node_data(dtype, r->ndim, sizes, buffer);
+    return wb_node_data(dtype, r->ndim, r->sizes, buffer);
+}
+
+static wb_array *array_of(const wb_file *file, const wb_record *r);
+
+static wb_array *joined(const wb_file *file, const wb_turn *turn) {
+    wb_array *parts[WB_TURN_PARTS];
+    for (int i = 0; i < turn->count; i++)
+        if (!(parts[i] = array_of(file, turn->of[i]))) return NULL;
+    return wb_concat_make(turn->along, turn->count, parts);
+}
+
+static wb_array *turned(const wb_file *file, const wb_record *r) {
+    const wb_turn *turn = r->turn;
+    if (turn->count > 1) return joined(file, turn);
+    int64_t order[WB_MAX_DIMS];
+    for (int d = 0; d < r->ndim; d++) order[d] = turn->order[d];
+    wb_array *x = array_of(file, turn->of[0]);
+    if (turn->end) x = wb_slice(x, turn->along, turn->begin, turn->end, 1);
+    if (turn->is_permuted) x = wb_permute_make(x, r->ndim, order);
+    for (int d = 0; turn->is_flipped && d < r->ndim - 2; d++) x = wb_flip(x, d);
+    return x;
+}
+
+/* Recursive, but what is joined is of arrays that are not. */
+static wb_array *array_of(const wb_file *file, const wb_record *r) {
+    if (r->array) return wb_scope_add(r->array);
+    return r->turn ? turned(file, r) : array_in_file(file, r);
 }
 
 wb_array *wb_record_array(const wb_file *file, const wb_record *r) {
     if (!wb_file_check("wb_record_array", file) || !is_kind(r, WB_RECORD_ARRAY, "an array"))
         return NULL;
-    return r->array ? wb_scope_add(r->array) : reordered(r, array_in_file(file, r));
+    return array_of(file, r);
 }
 
 wb_array *wb_record_copy(const wb_file *file, const wb_record *r) {
     wb_array *x = wb_record_array(file, r);
-    return x && (r->array || r->reorder || is_borrowed(r)) ? wb_data_copy(x) : x;
+    return x && (r->array || r->turn || is_borrowed(r)) ? wb_data_copy(x) : x;
 }

@@ -9,13 +9,19 @@
 #include "array/array.h"
 #include "base/text.h"
 
-/* How an array's elements are rearranged when it is taken out of a file: what a rename table says
- * of it. */
-typedef enum wb_reorder {
-    WB_REORDER_NONE,
-    WB_REORDER_TRANSPOSE, /* its two dimensions change places */
-    WB_REORDER_FLIP       /* all dimensions but the last two run backwards */
-} wb_reorder;
+enum { WB_TURN_PARTS = 64 }; /* at most, that an array is cut into or made of */
+
+/* What a rename table makes of arrays when they are taken out of a file. Several are joined; one is
+ * cut, then permuted, then flipped. */
+typedef struct wb_turn {
+    wb_record **of; /* arrays of the file, or turned ones */
+    int count;      /* up to WB_TURN_PARTS; above 1: they are joined along the dimension `along` */
+    int along;
+    int64_t begin, end;         /* of that dimension, what is cut out; both 0: all */
+    bool is_permuted;           /* the new dimension i is the old one order[i] */
+    bool is_flipped;            /* all dimensions but the last two run backwards */
+    uint8_t order[WB_MAX_DIMS]; /* of as many dimensions as there are */
+} wb_turn;
 
 /* A value. Records belong to the arena of their file (or of what is being written) and are reached
  * by pointers: one that is reached twice is shared, as tied weights are. Children are a list; names
@@ -24,8 +30,6 @@ struct wb_record {
     uint8_t kind;  /* wb_record_kind */
     uint8_t dtype; /* array */
     uint8_t ndim;  /* array */
-    uint8_t
-        reorder; /* array: wb_reorder; sizes are those afterwards, data is as it lies in the file */
     bool boolean;  /* bool; struct: the bool that its type's first parameter is, or false */
     int32_t depth; /* of the deepest thing below */
     /* its key in a map, or NULL; one record in two places has the name of the first: see names */
@@ -39,8 +43,9 @@ struct wb_record {
     /* array: dense, at data_bytes; aligned or not; lies in the file's map or in the arena */
     const void *data;
     int64_t data_bytes;
-    wb_array *array; /* being written: instead of data; on the host and evaluated */
-    int64_t count;   /* list, map, struct, opaque */
+    const wb_turn *turn; /* array: instead of data; else NULL */
+    wb_array *array;     /* being written: instead of data; on the host and evaluated */
+    int64_t count;       /* list, map, struct, opaque */
     wb_record **children;
     const char **names; /* of the children, where they have any */
     int64_t offset;     /* of its first byte in the file; -1 */
@@ -118,9 +123,6 @@ bool wb_file_check(const char *function, const wb_file *file);
 
 /* As wb_record_array, in memory of its own: the file may change or go. */
 wb_array *wb_record_copy(const wb_file *file, const wb_record *record);
-
-/* The sizes of x. */
-void wb_reordered_sizes(const wb_record *record, int64_t sizes[WB_MAX_DIMS]);
 
 /* ---- formats ---- */
 

@@ -13,13 +13,13 @@ typedef struct conversion {
     int64_t widened; /* arrays of bf16 that became f32 */
 } conversion;
 
-/* What a table reorders, and bf16 where the format has none, is written from an array of its own,
+/* What a table turns, and bf16 where the format has none, is written from an array of its own,
  * which belongs to the scope. */
 static bool make_array(wb_record *r, void *context) {
     conversion *c = context;
     const bool is_widened =
         r->kind == WB_RECORD_ARRAY && r->dtype == WB_BF16 && c->format->refuses(r) != NULL;
-    if (r->array || (!r->reorder && !is_widened)) return true;
+    if (r->array || (!r->turn && !is_widened)) return true;
     wb_array *x = wb_record_array(c->file, r);
     r->array = is_widened ? wb_cast(x, WB_F32) : wb_data_copy(x);
     r->dtype = is_widened ? WB_F32 : r->dtype;

@@ -108,9 +108,13 @@ wb_array *wb_record_array_like(const wb_file *file, const wb_record *r, const wb
 
 static bool is_false(const wb_record *r) { return r->kind == WB_RECORD_BOOL && !r->boolean; }
 
-/* PyTorch's Linear has the transpose of what Dense has. */
+/* PyTorch's Linear has the transpose of what Dense has; the parts of GPT-2's weights do not lie
+ * along the last dimension. */
 static const char *advice_on_sizes(const wb_record *r, const wb_array *x) {
-    const bool is_transpose = r->ndim == 2 && x->ndim == 2 && !r->reorder &&
+    const bool is_cut = r->turn && r->turn->end;
+    if (is_cut && r->ndim == x->ndim && wb_count_sizes(r->ndim, r->sizes) == wb_count(x))
+        return ", as many numbers: `along 0` after the part in the table cuts the first dimension";
+    const bool is_transpose = r->ndim == 2 && x->ndim == 2 && !r->turn &&
                               r->sizes[0] == x->sizes[1] && r->sizes[1] == x->sizes[0];
     return is_transpose ? ", which is its transpose: `transpose` in a table of .rename turns it"
                         : "";

@@ -26,62 +26,92 @@ typedef struct renamer {
 
 /* ---- turning ---- */
 
-static bool can_reorder(const wb_record *r, wb_reorder reorder) {
-    if (reorder == WB_REORDER_NONE) return true;
-    if (r->kind != WB_RECORD_ARRAY) return false;
-    return reorder == WB_REORDER_TRANSPOSE ? r->ndim == 2 : r->ndim >= 3;
+static bool is_transposition(const uint8_t *order, int count) {
+    return count == 2 && order[0] == 1;
 }
 
-static const char *const reorder_texts[] = {[WB_REORDER_NONE] = "",
-                                            [WB_REORDER_TRANSPOSE] = " and transposed",
-                                            [WB_REORDER_FLIP] = " and flipped"};
+static int dimension_of(const wb_rename_row *row, const wb_record *r) {
+    return row->along == WB_RENAME_LAST ? r->ndim - 1 : row->along;
+}
 
-static wb_record *reordered_record(const renamer *n, const wb_record *r, const wb_rename_row *row,
-                                   const char *name) {
-    if (!can_reorder(r, (wb_reorder)row->reorder))
-        return wb_fail_null(WB_ERROR_SHAPE, "%s: rename table, line %d: %s is %s%s, and %s",
-                            n->file->path, row->line, name,
-                            r->kind == WB_RECORD_ARRAY ? wb_sizes_text(r->ndim, r->sizes) : "",
-                            r->kind == WB_RECORD_ARRAY ? "" : "no array",
-                            row->reorder == WB_REORDER_TRANSPOSE ? "transpose needs two dimensions"
-                                                                 : "flip needs three or more");
-    wb_record *reordered = wb_record_new(&n->file->arena, WB_RECORD_ARRAY);
-    if (!reordered) return NULL;
-    *reordered = *r;
-    reordered->reorder = row->reorder;
-    wb_reordered_sizes(reordered, reordered->sizes); /* there and back are the same way */
-    return reordered;
+/* What keeps the row from turning r; NULL: nothing does. */
+static const char *obstacle(const wb_record *r, const wb_rename_row *row, char text[100]) {
+    const int along = dimension_of(row, r), wanted = row->order_count;
+    const bool is_cut = row->parts && !row->is_joined;
+    if (row->is_flipped && r->ndim < 3) return "flip needs three or more";
+    if (wanted && r->ndim != wanted)
+        (void)snprintf(text, 100,
+                       is_transposition(row->order, wanted) ? "transpose needs two dimensions"
+                                                            : "permute names %d dimensions",
+                       wanted);
+    else if (row->parts && (along < 0 || along >= r->ndim))
+        (void)snprintf(text, 100, "has no dimension %d", along < 0 ? 0 : along);
+    else if (is_cut && r->sizes[along] % row->parts != 0)
+        (void)snprintf(text, 100, "its size along dimension %d must be a multiple of %d", along,
+                       row->parts);
+    else
+        return NULL;
+    return text;
+}
+
+static bool can_turn(const renamer *n, const wb_record *r, const wb_rename_row *row,
+                     const char *name) {
+    char text[100];
+    const bool is_array = r->kind == WB_RECORD_ARRAY;
+    const char *why = is_array ? obstacle(r, row, text) : NULL;
+    if (is_array && !why) return true;
+    (void)wb_fail(WB_ERROR_SHAPE, "%s: rename table, line %d: %s is %s%s%s", n->file->path,
+                  row->line, name, is_array ? wb_sizes_text(r->ndim, r->sizes) : "no array",
+                  why ? ", and " : "", why ? why : "");
+    return false;
+}
+
+/* What the arrays that turn->of has room for become; as yet of the type and sizes of the first. */
+static wb_record *turned_record(renamer *n, wb_record *first, int count, wb_turn **turn) {
+    wb_arena *arena = &n->file->arena;
+    wb_record *record = wb_record_new(arena, WB_RECORD_ARRAY);
+    wb_turn *t = *turn = wb_arena_take(arena, sizeof **turn);
+    if (!record || !t || !(t->of = wb_arena_list(arena, count, sizeof *t->of))) return NULL;
+    *record = *first;
+    record->turn = t, record->data = NULL, record->array = NULL;
+    t->of[0] = first, t->count = count;
+    return record;
+}
+
+/* The part of r that the row takes, permuted and flipped. */
+static wb_record *turned(renamer *n, wb_record *r, const wb_rename_row *row, const char *name) {
+    const bool is_cut = row->parts && !row->is_joined;
+    wb_turn *turn;
+    wb_record *record = can_turn(n, r, row, name) ? turned_record(n, r, 1, &turn) : NULL;
+    if (!record) return NULL;
+    turn->along = dimension_of(row, r);
+    if (is_cut) {
+        const int64_t size = r->sizes[turn->along] / row->parts;
+        turn->begin = (row->part - 1) * size, turn->end = row->part * size;
+        record->sizes[turn->along] = size, record->data_bytes /= row->parts;
+    }
+    turn->is_permuted = row->order_count > 0, turn->is_flipped = row->is_flipped;
+    memcpy(turn->order, row->order, sizeof turn->order);
+    const wb_record cut = *record;
+    for (int d = 0; d < row->order_count; d++) record->sizes[d] = cut.sizes[row->order[d]];
+    return record;
 }
 
 const char *wb_origin_text(const wb_record *r, const char *path) {
     enum { BYTES = 512 };
     if (!r->origin) return path;
+    const wb_turn *turn = r->turn;
     char *text = wb_scratch(WB_SCRATCH_ORIGIN, BYTES);
-    (void)snprintf(text, BYTES, "%.200s, renamed %.200s%s,", r->origin, path,
-                   reorder_texts[r->reorder]);
+    const char *order = !turn || !turn->is_permuted              ? ""
+                        : is_transposition(turn->order, r->ndim) ? " and transposed"
+                                                                 : " and permuted";
+    (void)snprintf(text, BYTES, "%.200s, %srenamed %.200s%s%s,", r->origin,
+                   turn && turn->end ? "a part of it " : "", path, order,
+                   turn && turn->is_flipped ? " and flipped" : "");
     return text;
 }
 
-/* ---- parts ---- */
-
-static wb_record *part_of(const renamer *n, const wb_record *r, const wb_rename_row *row,
-                          const char *name) {
-    const int last = r->ndim - 1;
-    if (r->kind != WB_RECORD_ARRAY || r->ndim == 0 || r->sizes[last] % row->parts != 0)
-        return wb_fail_null(WB_ERROR_SHAPE,
-                            "%s: rename table, line %d: %s must have a last size that %d divides, "
-                            "got %s",
-                            n->file->path, row->line, name, row->parts,
-                            r->kind == WB_RECORD_ARRAY ? wb_sizes_text(r->ndim, r->sizes)
-                                                       : "no array");
-    wb_record *part = wb_record_new(&n->file->arena, WB_RECORD_ARRAY);
-    if (!part) return NULL;
-    *part = *r;
-    part->sizes[last] /= row->parts;
-    part->data_bytes /= row->parts;
-    if (part->data_bytes) part->data = (const char *)r->data + (row->part - 1) * part->data_bytes;
-    return part;
-}
+/* ---- what becomes a part ---- */
 
 static int by_path_and_part(const void *a, const void *b) {
     const piece *left = a, *right = b;
@@ -92,47 +122,32 @@ static int by_path_and_part(const void *a, const void *b) {
 /* The first count pieces are parts 1, 2, ... of one array, of one type and size. */
 static bool check_pieces(const renamer *n, const piece *first, int64_t count) {
     const wb_record *r = first->record;
-    bool good = count == first->row->parts && r->kind == WB_RECORD_ARRAY && r->ndim > 0;
+    bool good = count == first->row->parts;
     for (int64_t i = 0; good && i < count; i++) {
         const wb_record *other = first[i].record;
         good = first[i].row->parts == count && first[i].row->part == i + 1 &&
-               other->kind == WB_RECORD_ARRAY && other->dtype == r->dtype &&
+               first[i].row->along == first->row->along && other->dtype == r->dtype &&
                other->ndim == r->ndim &&
                memcmp(other->sizes, r->sizes, r->ndim * sizeof *r->sizes) == 0;
     }
     if (!good)
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "%s: rename table, line %d: \"%.160s\" needs %d arrays of one type and size, "
-                      "parts 1/%d, 2/%d, ..., each once, got %lld arrays",
+                      "parts 1/%d, 2/%d, ..., each once, along one dimension, got %lld arrays",
                       n->file->path, first->row->line, first->path, first->row->parts,
                       first->row->parts, first->row->parts, (long long)count);
     return good;
 }
 
-/* The bytes of a record as it is to be. */
-static void copy_bytes(unsigned char *to, const wb_record *r) {
-    const unsigned char *from = r->data;
-    const int64_t bytes = (int64_t)wb_dtype_size((wb_dtype)r->dtype);
-    const int64_t rows = r->sizes[0], columns = r->sizes[1];
-    if (r->data_bytes && r->reorder != WB_REORDER_TRANSPOSE)
-        memcpy(to, from, (size_t)r->data_bytes);
-    if (r->reorder != WB_REORDER_TRANSPOSE) return;
-    for (int64_t j = 0; j < columns; j++)
-        for (int64_t i = 0; i < rows; i++)
-            memcpy(to + (j * rows + i) * bytes, from + (i * columns + j) * bytes, (size_t)bytes);
-}
-
 static bool join(renamer *n, const piece *first, int64_t count) {
-    const wb_record *r = first->record;
-    if (!check_pieces(n, first, count)) return false;
-    wb_record *whole = wb_record_new(&n->file->arena, WB_RECORD_ARRAY);
-    unsigned char *data = wb_arena_take(&n->file->arena, wb_bytes(count * r->data_bytes + 1));
-    if (!whole || !data) return false;
-    *whole = *r;
-    whole->reorder = WB_REORDER_NONE;
-    whole->sizes[r->ndim - 1] *= count;
-    whole->data = data, whole->data_bytes = count * r->data_bytes;
-    for (int64_t i = 0; i < count; i++) copy_bytes(data + i * r->data_bytes, first[i].record);
+    wb_record *r = first->record;
+    wb_turn *turn;
+    wb_record *whole =
+        check_pieces(n, first, count) ? turned_record(n, r, (int)count, &turn) : NULL;
+    if (!whole) return false;
+    turn->along = dimension_of(first->row, r);
+    for (int64_t i = 0; i < count; i++) turn->of[i] = first[i].record;
+    whole->sizes[turn->along] *= count, whole->data_bytes *= count;
     return wb_flat_add(&n->flat,
                        (wb_flat_entry){.path = first->path, .record = whole, .offset = r->offset});
 }
@@ -164,24 +179,21 @@ static bool add_entry(renamer *n, wb_record *r, const char *path) {
 static bool add_renamed(renamer *n, wb_record *r, const wb_rename_row *row, const char *name,
                         const char *text) {
     if (!row->to) return true;
-    if (row->parts && !row->is_joined && !(r = part_of(n, r, row, name))) return false;
-    if (row->reorder && !(r = reordered_record(n, r, row, name))) return false;
+    const bool is_turned = row->parts || row->order_count || row->is_flipped;
+    if (is_turned && !(r = turned(n, r, row, name))) return false;
     const char *path = wb_arena_text(&n->file->arena, text, strlen(text));
     if (!path) return false;
     r->origin = name, r->name = NULL;
     return row->is_joined ? add_piece(n, (piece){path, r, row}) : add_entry(n, r, path);
 }
 
-/* The first row counts; if it takes a part, those behind it that do, too. */
+/* The first row counts, and those with the same left side. */
 static bool add_leaf(renamer *n, wb_record *r, const char *name) {
     char text[WB_RENAME_BYTES];
     const wb_rename_row *row = wb_rename_find(&n->table, NULL, name, text);
     if (!row) return !wb_failed() && add_entry(n, r, name);
-    const bool are_parts = row->parts && !row->is_joined;
-    do {
+    for (; row; row = wb_rename_find(&n->table, row, name, text))
         if (!add_renamed(n, r, row, name, text)) return false;
-        row = are_parts ? wb_rename_find(&n->table, row, name, text) : NULL;
-    } while (row && row->parts && !row->is_joined);
     return !wb_failed();
 }
 

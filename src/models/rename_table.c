@@ -87,45 +87,79 @@ static int64_t number_of(const char *text, size_t length) {
     return value;
 }
 
-/* "2/3" */
-static bool take_share(parser *p, wb_rename_row *row) {
+/* Whether this word comes next, and then it is passed over. */
+static bool takes_word(parser *p, const char *text) {
     word w;
     skip_blanks(p);
-    if (!take_word(p, &w) || w.is_quoted) return false;
-    const char *slash = memchr(w.text, '/', w.length);
-    if (!slash) return false;
-    const size_t before = (size_t)(slash - w.text);
-    const int64_t part = number_of(w.text, before),
-                  parts = number_of(slash + 1, w.length - before - 1);
-    if (parts < 2 || parts > WB_RENAME_PARTS || part < 1 || part > parts) return false;
-    row->part = (uint8_t)part, row->parts = (uint8_t)parts;
-    return true;
+    const char *before = p->at;
+    if (!is_line_end(p) && take_word(p, &w) && word_is(&w, text)) return true;
+    p->at = before;
+    return false;
 }
 
-/* [transpose | flip] [part 1/3 | into 1/3] */
-static wb_status take_options(parser *p, wb_rename_row *row) {
-    static const char *const reorders[] = {
-        [WB_REORDER_TRANSPOSE] = "transpose", [WB_REORDER_FLIP] = "flip"};
+/* "2/3" */
+static wb_status take_share(parser *p, wb_rename_row *row) {
     word w;
-    for (skip_blanks(p); !is_line_end(p); skip_blanks(p)) {
-        uint8_t reorder = WB_REORDER_NONE;
-        if (!take_word(p, &w)) return fault(p, "a quoted name has no closing quote");
-        for (uint8_t i = WB_REORDER_TRANSPOSE; i <= WB_REORDER_FLIP; i++)
-            if (word_is(&w, reorders[i])) reorder = i;
-        const bool is_share = word_is(&w, "part") || word_is(&w, "into");
-        if (!reorder && !is_share && !row->reorder && !row->parts)
-            return fault(p, "after the names, only transpose, flip, part or into may follow");
-        if (row->parts || (!is_share && (!reorder || row->reorder)))
-            return fault(p, "there is something after the row's end");
-        if (reorder) row->reorder = reorder;
-        row->is_joined = word_is(&w, "into");
-        if (is_share && !take_share(p, row))
-            return fault(p, "part and into must be followed by which of how many, such as 1/3, of "
-                            "at most 64");
-    }
-    if (row->is_joined && row->reorder == WB_REORDER_FLIP)
-        return fault(p, "what is flipped cannot become a part of another array");
+    skip_blanks(p);
+    const char *slash = take_word(p, &w) && !w.is_quoted ? memchr(w.text, '/', w.length) : NULL;
+    const size_t before = slash ? (size_t)(slash - w.text) : 0;
+    const int64_t part = slash ? number_of(w.text, before) : -1;
+    const int64_t parts = slash ? number_of(slash + 1, w.length - before - 1) : -1;
+    if (parts < 2 || parts > WB_TURN_PARTS || part < 1 || part > parts)
+        return fault(p, "part and into must be followed by which of how many, such as 1/3, of at "
+                        "most 64");
+    row->part = (uint8_t)part, row->parts = (uint8_t)parts;
     return WB_OK;
+}
+
+/* "0" */
+static wb_status take_along(parser *p, wb_rename_row *row) {
+    word w;
+    skip_blanks(p);
+    const int64_t along = take_word(p, &w) && !w.is_quoted ? number_of(w.text, w.length) : -1;
+    if (along < 0 || along >= WB_MAX_DIMS)
+        return fault(p, "along must be followed by a dimension, from 0 to 7");
+    row->along = (int8_t)along;
+    return WB_OK;
+}
+
+/* "2,3,1,0": each dimension once. */
+static wb_status take_order(parser *p, wb_rename_row *row) {
+    word w;
+    unsigned met = 0;
+    skip_blanks(p);
+    bool is_good = take_word(p, &w) && w.length % 2 == 1 && w.length < 2 * WB_MAX_DIMS;
+    for (size_t i = 0; is_good && i < w.length; i++) {
+        const int digit = w.text[i] - '0';
+        is_good = i % 2 ? w.text[i] == ',' : digit >= 0 && digit < WB_MAX_DIMS;
+        if (is_good && i % 2 == 0) row->order[i / 2] = (uint8_t)digit, met |= 1U << digit;
+    }
+    row->order_count = (uint8_t)(w.length / 2 + 1);
+    if (is_good && met + 1 == 1U << row->order_count) return WB_OK;
+    return fault(p,
+                 "permute must be followed by the dimensions in their new order, each once, such "
+                 "as 1,0,2");
+}
+
+/* [transpose | permute 1,0,2] [flip] [part 1/3 | into 1/3] [along 0] */
+static wb_status take_options(parser *p, wb_rename_row *row) {
+    wb_status status = WB_OK;
+    skip_blanks(p);
+    const char *begin = p->at;
+    row->along = WB_RENAME_LAST;
+    if (takes_word(p, "transpose"))
+        row->order_count = 2, row->order[0] = 1;
+    else if (takes_word(p, "permute"))
+        status = take_order(p, row);
+    row->is_flipped = takes_word(p, "flip");
+    row->is_joined = takes_word(p, "into");
+    if (status == WB_OK && (row->is_joined || takes_word(p, "part"))) status = take_share(p, row);
+    if (status == WB_OK && row->parts && takes_word(p, "along")) status = take_along(p, row);
+    skip_blanks(p);
+    if (status != WB_OK || is_line_end(p)) return status;
+    return fault(p, p->at == begin ? "after the names, only transpose, permute, flip, part or into "
+                                     "may follow"
+                                   : "there is something after the row's end");
 }
 
 static wb_status check_stars(const parser *p, const wb_rename_row *row) {
@@ -283,13 +317,18 @@ static bool takes(const wb_rename_row *row, const char *name, output *out) {
     return !row->to || expand(row, captures, out);
 }
 
-wb_rename_row *wb_rename_find(wb_rename_table *table, const wb_rename_row *behind, const char *name,
+static bool same_left_side(const wb_rename_row *a, const wb_rename_row *b) {
+    return a->is_pattern == b->is_pattern && strcmp(a->from, b->from) == 0;
+}
+
+wb_rename_row *wb_rename_find(wb_rename_table *table, const wb_rename_row *last, const char *name,
                               char to[WB_RENAME_BYTES]) {
     if (strlen(name) >= WB_RENAME_BYTES)
         return wb_fail_null(WB_ERROR_FORMAT, "a name of %zu bytes, \"%.80s...\"; %d are possible",
                             strlen(name), name, WB_RENAME_BYTES - 1);
-    for (int64_t i = behind ? behind - table->rows + 1 : 0; i < table->count; i++) {
+    for (int64_t i = last ? last - table->rows + 1 : 0; i < table->count; i++) {
         output out = {.text = to};
+        if (last && !same_left_side(last, &table->rows[i])) continue;
         if (!takes(&table->rows[i], name, &out)) continue;
         if (out.is_full)
             return wb_fail_null(WB_ERROR_FORMAT,

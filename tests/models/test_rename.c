@@ -1,8 +1,6 @@
-/* Rename tables: names by rows and stars, trees under new names, arrays turned on the way, and
- * other formats (wb_convert). */
-#include "formats/trees.h"
+/* Rename tables: names by rows and stars, trees under new names, arrays turned on the way. */
+#include "models/torch_file.h"
 
-#include "array/array.h"
 #include "models/rename.h"
 #include "models/rename_table.h"
 
@@ -58,7 +56,7 @@ static const fault_row fault_rows[] = {
     {"a row without an arrow", "a b", "line 1: -> was expected"},
     {"a name alone", "\na", "line 2: -> was expected"},
     {"an unknown turn", "a -> b turned",
-     "line 1: after the names, only transpose, flip, part or into may follow"},
+     "line 1: after the names, only transpose, permute, flip, part or into may follow"},
     {"a part without a share", "a -> b part",
      "line 1: part and into must be followed by which of how many, such as 1/3"},
     {"part 4 of 3", "a -> b part 4/3", "line 1: part and into must be followed by which"},
@@ -69,8 +67,18 @@ static const fault_row fault_rows[] = {
      "line 1: there is something after the row's end"},
     {"a turn behind a part", "a -> b part 1/2 flip",
      "line 1: there is something after the row's end"},
-    {"a flipped part", "a -> b flip into 1/2",
-     "line 1: what is flipped cannot become a part of another array"},
+    {"a dimension of no part", "a -> b along 1",
+     "line 1: after the names, only transpose, permute, flip, part or into may follow"},
+    {"no dimension", "a -> b part 1/2 along x",
+     "line 1: along must be followed by a dimension, from 0 to 7"},
+    {"dimension 8", "a -> b part 1/2 along 8", "line 1: along must be followed by a dimension"},
+    {"a dimension twice", "a -> b permute 0,0",
+     "line 1: permute must be followed by the dimensions"},
+    {"a dimension too few", "a -> b permute 0,2", "line 1: permute must be followed by"},
+    {"an order with a comma at its end", "a -> b permute 1,0,", "line 1: permute must be followed"},
+    {"no order", "a -> b permute", "line 1: permute must be followed by the dimensions"},
+    {"two orders", "a -> b transpose permute 1,0",
+     "line 1: there is something after the row's end"},
     {"a turn twice", "a -> b flip flip", "line 1: there is something after the row's end"},
     {"a quoted name has no closing quote", "\"a -> b",
      "line 1: a quoted name has no closing "
@@ -110,25 +118,6 @@ static void names_have_an_end(void **state) {
 }
 
 /* ---- trees ---- */
-
-static const float numbers[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-
-/* PyTorch's names over arrays in its order of memory: a Conv2d (1, 2, 2, 2), a Linear (2, 3), a
- * bias. */
-static void write_torch(const char *name) {
-    const char *const names[] = {"0.weight", "0.bias", "3.weight"};
-    wb_arena arena = {.blocks = NULL};
-    wb_record *arrays[] = {data_of(&arena, WB_F32, 4, (const int64_t[]){2, 2, 2, 1}, numbers),
-                           data_of(&arena, WB_F32, 1, (const int64_t[]){1}, numbers + 8),
-                           data_of(&arena, WB_F32, 2, (const int64_t[]){3, 2}, numbers)};
-    assert_int_equal(save_record(&wb_format_npz, name, map_of(&arena, 3, names, arrays), NULL),
-                     WB_OK);
-    wb_arena_release(&arena);
-}
-
-static const char good_table[] = "0.weight -> layers.1.weight flip\n"
-                                 "*.bias   -> layers.*+1.bias\n"
-                                 "3.weight -> layers.2.weight transpose\n";
 
 static void a_tree_has_new_names(void **state) {
     (void)state;
@@ -182,6 +171,74 @@ static void parts_come_apart_and_together(void **state) {
     wb_free(file);
 }
 
+/* As GPT-2 has queries, keys and values: (3 width, width), the parts along the first dimension. */
+static void parts_lie_along_any_dimension(void **state) {
+    (void)state;
+    write_torch("torch.npz"); /* 3.weight is (3, 2): 1 2 3, 4 5 6 */
+    wb_file *file = open_saved();
+    const wb_record *root = wb_rename(file, wb_file_root(file),
+                                      "3.weight -> q part 1/3 along 0\n"
+                                      "3.weight -> k transpose part 2/3 along 0\n"
+                                      "3.weight -> v part 2/2 along 1\n"
+                                      "0.weight -> w part 2/2 along 2\n");
+    if (!root) fail_msg("%s", wb_error_message());
+    assert_int_equal(wb_record_bytes(wb_record_get(root, "q")), 8);
+    wb_array *q = wb_record_array(file, wb_record_get(root, "q"));
+    assert_sizes(q, 1, 2);
+    assert_values(q, 0, 1, 4);
+    wb_array *k = wb_record_array(file, wb_record_get(root, "k"));
+    assert_sizes(k, 2, 1);
+    assert_values(k, 0, 2, 5);
+    assert_values(wb_record_array(file, wb_record_get(root, "v")), 0, 4, 5, 6);
+    wb_array *w = wb_record_array(file, wb_record_get(root, "w"));
+    assert_sizes(w, 2, 2, 1, 1);
+    assert_values(w, 0, 5, 6, 7, 8);
+    wb_free(file);
+}
+
+/* TensorFlow's kernels (kh, kw, in, out) are sizes (out, in, kw, kh) here. */
+static void dimensions_are_permuted_then_flipped(void **state) {
+    (void)state;
+    write_torch("torch.npz"); /* 0.weight is (2, 2, 2, 1) */
+    wb_file *file = open_saved();
+    const wb_record *root = wb_rename(file, wb_file_root(file),
+                                      "0.weight -> a permute 2,3,1,0\n"
+                                      "0.weight -> b permute 2,3,1,0 flip\n"
+                                      "3.weight -> c permute 1,0\n");
+    if (!root) fail_msg("%s", wb_error_message());
+    wb_array *a = wb_record_array(file, wb_record_get(root, "a"));
+    wb_array *b = wb_record_array(file, wb_record_get(root, "b"));
+    assert_sizes(a, 2, 1, 2, 2);
+    assert_values(a, 0, 1, 5, 3, 7, 2, 6, 4, 8);
+    assert_sizes(b, 2, 1, 2, 2);
+    assert_values(b, 0, 5, 1, 7, 3, 6, 2, 8, 4);
+    assert_values(wb_record_array(file, wb_record_get(root, "c")), 0, 1, 4, 2, 5, 3, 6);
+    wb_free(file);
+}
+
+/* The rows with the first one's left side count, too; stars and quotes are another one. */
+static void an_array_goes_to_several_places(void **state) {
+    (void)state;
+    write_torch("torch.npz");
+    wb_file *file = open_saved();
+    const wb_record *root = wb_rename(file, wb_file_root(file),
+                                      "*.bias -> b.*\n3.weight -> head.weight transpose\n"
+                                      "*.weight -> w.*\n*.bias -> also.*\n3.weight -> embedding\n"
+                                      "\"*.bias\" -> never\n0.* -> never.*\n");
+    assert_null(root); /* the quoted name is not there */
+    wb_clear_error();
+    root = wb_rename(file, wb_file_root(file),
+                     "*.bias -> b.*\n3.weight -> head.weight transpose\n*.weight -> w.*\n"
+                     "*.bias -> also.*\n3.weight -> embedding\n0.* -> never.*\n");
+    if (!root) fail_msg("%s", wb_error_message());
+    assert_int_equal(wb_record_count(root), 5); /* b, head, also, embedding, w */
+    assert_values(wb_record_array(file, wb_record_get(root, "b.0")), 0, 9);
+    assert_ptr_equal(wb_record_get(root, "b.0"), wb_record_get(root, "also.0"));
+    assert_values(wb_record_array(file, wb_record_get(root, "embedding")), 0, 1, 2, 3, 4, 5, 6);
+    assert_values(wb_record_array(file, wb_record_get(root, "head.weight")), 0, 1, 4, 2, 5, 3, 6);
+    wb_free(file);
+}
+
 /* a and b (3, 2), transposed (2, 3), one behind the other (2, 6). */
 static void two_become_one(void **state) {
     (void)state;
@@ -213,6 +270,13 @@ static void two_become_one(void **state) {
     assert_values(w, 0, 1, 4, 2, 5, 3, 6, 7, 10, 8, 11, 9, 12);
     assert_values(wb_record_array(file, wb_record_get(root, "v")), 0, 5, 6, 1, 2);
     wb_free(file);
+    file = open_saved();
+    root = wb_rename(file, wb_file_root(file),
+                     "a -> w into 1/2 along 0\nb -> w into 2/2 along 0\nc ->\nd ->\n");
+    w = wb_record_array(file, wb_record_get(root, "w"));
+    assert_sizes(w, 6, 2);
+    assert_values(w, 0, 1, 2, 3, 7, 8, 9, 4, 5, 6, 10, 11, 12);
+    wb_free(file);
 }
 
 typedef struct tree_row {
@@ -233,12 +297,21 @@ static const tree_row tree_rows[] = {
     {"a matrix flipped", "*.weight -> *.w flip", WB_ERROR_SHAPE,
      "line 1: 3.weight is (3, 2), and flip needs three or more"},
     {"halves of three", "3.weight -> a part 1/2\n3.weight -> b part 2/3", WB_ERROR_SHAPE,
-     "line 2: 3.weight must have a last size that 3 divides, got (3, 2)"},
+     "line 2: 3.weight is (3, 2), and its size along dimension 1 must be a multiple of 3"},
     {"a half alone", "0.bias -> b into 1/2", WB_ERROR_ARGUMENT,
-     "line 1: \"b\" needs 2 arrays of one type and size, parts 1/2, 2/2, ..., each once, got 1 "
-     "arrays"},
+     "line 1: \"b\" needs 2 arrays of one type and size, parts 1/2, 2/2, ..., each once, along "
+     "one dimension, got 1 arrays"},
     {"a half twice", "0.bias -> b into 1/2\n3.weight -> b into 1/2", WB_ERROR_ARGUMENT,
      "\"b\" needs 2 arrays"},
+    {"halves along different dimensions", "0.bias -> b into 1/2 along 0\n3.weight -> b into 2/2",
+     WB_ERROR_ARGUMENT,
+     "\"b\" needs 2 arrays of one type and size, parts 1/2, 2/2, ..., each once, along one"},
+    {"a dimension that is not there", "0.bias -> b part 1/2 along 1", WB_ERROR_SHAPE,
+     "line 1: 0.bias is (1), and has no dimension 1"},
+    {"an order of other dimensions", "3.weight -> b permute 0,2,1", WB_ERROR_SHAPE,
+     "line 1: 3.weight is (3, 2), and permute names 3 dimensions"},
+    {"two places of one name", "3.weight -> b\n3.weight -> b", WB_ERROR_ARGUMENT,
+     "two arrays cannot have one name"},
     {"halves of different sizes", "0.bias -> b into 1/2\n3.weight -> b into 2/2", WB_ERROR_ARGUMENT,
      "\"b\" needs 2 arrays of one type and size"},
     {"a fault in the table", "a", WB_ERROR_FORMAT, "rename table, line 1: -> was expected"},
@@ -303,6 +376,56 @@ static void a_model_is_loaded_by_a_table(void **state) {
     wb_free(model);
 }
 
+/* GPT-2's weights are (in, out) as Dense wants them, its queries, keys and values lie side by side,
+ * and the head is the embedding's transpose. */
+static const char gpt2_table[] =
+    "wte.weight -> layers.1.weight\n"
+    "wte.weight -> layers.3.weight transpose\n"
+    "h.*.attn.c_attn.weight -> layers.*+2.q_proj.weight part 1/3 along 0\n"
+    "h.*.attn.c_attn.weight -> layers.*+2.k_proj.weight part 2/3 along 0\n"
+    "h.*.attn.c_attn.weight -> layers.*+2.v_proj.weight part 3/3 along 0\n"
+    "h.*.attn.c_attn.bias -> layers.*+2.q_proj.bias part 1/3\n"
+    "h.*.attn.c_attn.bias -> layers.*+2.k_proj.bias part 2/3\n"
+    "h.*.attn.c_attn.bias -> layers.*+2.v_proj.bias part 3/3\n"
+    "h.*.attn.c_proj.** -> layers.*+2.out_proj.**\n";
+
+static void a_model_like_gpt2_is_loaded_in_one_pass(void **state) {
+    (void)state;
+    static const char *const names[] = {"wte.weight", "h.0.attn.c_attn.weight",
+                                        "h.0.attn.c_attn.bias", "h.0.attn.c_proj.weight",
+                                        "h.0.attn.c_proj.bias"};
+    wb_arena arena = {.blocks = NULL};
+    wb_record *arrays[] = {data_of(&arena, WB_F32, 2, (const int64_t[]){2, 3}, numbers),
+                           data_of(&arena, WB_F32, 2, (const int64_t[]){6, 2}, numbers),
+                           data_of(&arena, WB_F32, 1, (const int64_t[]){6}, numbers + 4),
+                           data_of(&arena, WB_F32, 2, (const int64_t[]){2, 2}, numbers + 10),
+                           data_of(&arena, WB_F32, 1, (const int64_t[]){2}, numbers + 14)};
+    assert_int_equal(
+        save_record(&wb_format_npz, "gpt2.npz", map_of(&arena, 5, names, arrays), NULL), WB_OK);
+    wb_arena_release(&arena);
+    wb_layer *model =
+        wb_chain(wb_embedding(3, 2), wb_multi_head_attention(2, .heads = 1, .with_bias = true),
+                 wb_dense(2, 3, .no_bias = true));
+    assert_int_equal(wb_load(test_path, model, .rename = gpt2_table), WB_OK);
+    assert_values(wb_get(model, "layers.2.q_proj.weight"), 0, 1, 2, 7, 8);
+    assert_values(wb_get(model, "layers.2.k_proj.weight"), 0, 3, 4, 9, 10);
+    assert_values(wb_get(model, "layers.2.v_proj.weight"), 0, 5, 6, 11, 12);
+    assert_values(wb_get(model, "layers.2.v_proj.bias"), 0, 9, 10);
+    assert_values(wb_get(model, "layers.2.out_proj.weight"), 0, 11, 12, 13, 14);
+    assert_values(wb_get(model, "layers.1.weight"), 0, 1, 2, 3, 4, 5, 6);
+    assert_values(wb_get(model, "layers.3.weight"), 0, 1, 3, 5, 2, 4, 6);
+    wb_free(model);
+    model = wb_dense(2, 3, .no_bias = true);
+    assert_int_equal(wb_load(test_path, model,
+                             .rename = "h.0.attn.c_attn.weight -> weight part 1/2\nh.** ->\n"
+                                       "wte.weight ->"),
+                     WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "h.0.attn.c_attn.weight, a part of it renamed weight, is (6, 1) "
+                                 "in the file, (3, 2) in the model, as many numbers: `along 0` "
+                                 "after the part");
+    wb_free(model);
+}
+
 /* Layers that have no arrays are not in the file: its numbers have gaps. */
 static void numbers_may_have_gaps(void **state) {
     (void)state;
@@ -329,138 +452,6 @@ static void a_misfit_has_both_names(void **state) {
     wb_free(model), wb_free(before);
 }
 
-/* ---- other formats ---- */
-
-static const char *path_of(const char *name) {
-    static char paths[4][300];
-    static int turn;
-    char *path = paths[turn++ % 4];
-    (void)snprintf(path, sizeof paths[0], "%s/%s", test_folder, name);
-    return path;
-}
-
-static const char *const convert_names[] = {"c.bson", "c.safetensors", "c.npz"};
-
-/* Renamed and turned into each format, and from each into each other: the same numbers under the
- * same names. */
-static void a_file_is_converted(void **state) {
-    (void)state;
-    static const char *const places[] = {"model.layers.1.weight", "model.layers.1.bias",
-                                         "model.layers.2.weight"};
-    write_torch("torch.npz");
-    for (int i = 0; i < 9; i++) {
-        const char *from = path_of(convert_names[i / 3]), *to = path_of(convert_names[i % 3]);
-        assert_int_equal(wb_convert(path_of("torch.npz"), from,
-                                    .rename = "0.weight -> model.layers.1.weight flip\n"
-                                              "0.bias -> model.layers.1.bias\n"
-                                              "3.weight -> model.layers.2.weight transpose"),
-                         WB_OK);
-        assert_int_equal(wb_convert(from, to), WB_OK);
-        wb_file *file = wb_open(to);
-        const wb_record *root = wb_file_root(file);
-        assert_int_equal(wb_record_kind_of(wb_record_get(root, "model.layers")), WB_RECORD_LIST);
-        assert_values(wb_record_array(file, wb_record_get(root, places[0])), 0, 4, 3, 2, 1, 8, 7, 6,
-                      5);
-        assert_values(wb_record_array(file, wb_record_get(root, places[1])), 0, 9);
-        assert_values(wb_record_array(file, wb_record_get(root, places[2])), 0, 1, 4, 2, 5, 3, 6);
-        wb_free(file);
-    }
-}
-
-/* The text of its structure stands in the tree or in the metadata, as the format has it: a model
- * can be built from either. */
-static void a_converted_model_can_be_built(void **state) {
-    (void)state;
-    wb_layer *model = wb_chain(wb_conv({3, 3}, 1, 2, wb_relu), wb_flatten(), wb_dense(8, 3));
-    for (int i = 0; i < 9; i++) {
-        const char *from = path_of(convert_names[i / 3]), *to = path_of(convert_names[i % 3]);
-        assert_int_equal(wb_save(from, model), WB_OK);
-        assert_int_equal(wb_convert(from, to), WB_OK);
-        wb_layer *built = wb_load_model(to, NULL);
-        assert_same_bits(wb_get(model, "layers.3.weight"), wb_get(built, "layers.3.weight"), to);
-        wb_free(built);
-    }
-    wb_free(model);
-}
-
-static void texts_about_a_file_come_along(void **state) {
-    (void)state;
-    wb_arena arena = {.blocks = NULL};
-    const int64_t one = 1;
-    const char *const names[] = {"x"}, *const texts[] = {"format"};
-    wb_record *x = data_of(&arena, WB_F32, 1, &one, numbers), *text = text_of(&arena, "pt");
-    assert_int_equal(save_record(&wb_format_npz, "m.npz", map_of(&arena, 1, names, &x),
-                                 map_of(&arena, 1, texts, &text)),
-                     WB_OK);
-    wb_arena_release(&arena);
-    const char *const way[] = {"m.npz", "m.bson", "m2.bson", "m.safetensors"};
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(wb_convert(path_of(way[i]), path_of(way[i + 1])), WB_OK);
-    wb_file *file = wb_open(path_of("m.safetensors"));
-    const wb_record *format = wb_record_get(wb_file_metadata(file), "format");
-    assert_string_equal(wb_record_text(format), "pt");
-    assert_int_equal(wb_record_count(wb_file_root(file)), 1);
-    wb_free(file);
-}
-
-static void ties_are_converted(void **state) {
-    (void)state;
-    wb_layer *shared = wb_dense(2, 2);
-    wb_layer *model = wb_chain(shared, wb_retain(shared));
-    assert_int_equal(wb_save(path_of("t.bson"), model), WB_OK);
-    assert_int_equal(wb_convert(path_of("t.bson"), path_of("t.safetensors")), WB_OK);
-    assert_int_equal(
-        wb_convert(path_of("t.safetensors"), path_of("t.npz"), .rename = "model.** -> **"), WB_OK);
-    wb_file *file = wb_open(path_of("t.npz"));
-    const wb_record *root = wb_file_root(file);
-    assert_ptr_equal(wb_record_get(root, "layers.1.weight"),
-                     wb_record_get(root, "layers.2.weight"));
-    wb_free(file), wb_free(model);
-}
-
-/* A state that Flux wrote, with `missing` where functions were. */
-static void a_state_of_flux_stays_what_it_is(void **state) {
-    (void)state;
-    const char *from = WB_TESTS_DIR "/formats/fixtures/bson/flux_docs_checkpoint.bson";
-    static const char *const ways[] = {"f.npz", "f.bson", "g.bson"};
-    wb_file *file = wb_open(from);
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(wb_convert(i ? path_of(ways[i - 1]) : from, path_of(ways[i])), WB_OK);
-        wb_file *again = wb_open(path_of(ways[i]));
-        assert_same_tree(file->root, again->root);
-        wb_free(again);
-    }
-    wb_free(file);
-}
-
-static void what_cannot_be_converted_leaves_the_old_file(void **state) {
-    (void)state;
-    write_torch("torch.npz");
-    write_bytes("old.npy", "old", 3);
-    assert_int_equal(wb_convert(path_of("torch.npz"), path_of("old.npy")), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, ".npz holds several by name");
-    char bytes[8];
-    assert_int_equal(read_saved((unsigned char *)bytes, sizeof bytes), 3);
-    assert_int_equal(wb_convert(path_of("torch.npz"), path_of("x.txt")), WB_ERROR_FORMAT);
-    assert_error(WB_ERROR_FORMAT, "x.txt: the name must end in .bson");
-    assert_int_equal(wb_convert(path_of("none.npz"), path_of("x.npz")), WB_ERROR_IO);
-    assert_error(WB_ERROR_IO, "none.npz: cannot be opened");
-    assert_int_equal(wb_convert(NULL, path_of("x.npz")), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_convert");
-}
-
-static void a_file_is_converted_onto_itself(void **state) {
-    (void)state;
-    write_torch("torch.npz");
-    assert_int_equal(
-        wb_convert(path_of("torch.npz"), path_of("torch.npz"), .rename = "**.weight -> **.w"),
-        WB_OK);
-    wb_file *file = wb_open(path_of("torch.npz"));
-    assert_values(wb_record_array(file, wb_record_get(wb_file_root(file), "3.w")), 0, 1, 2, 3, 4, 5,
-                  6);
-    wb_free(file);
-}
-
 int main(void) {
     enum {
         NAMES = sizeof name_rows / sizeof *name_rows,
@@ -473,6 +464,10 @@ int main(void) {
         TEST(a_tree_has_new_names),
         TEST(what_no_row_takes_stays),
         TEST(parts_come_apart_and_together),
+        TEST(parts_lie_along_any_dimension),
+        TEST(dimensions_are_permuted_then_flipped),
+        TEST(an_array_goes_to_several_places),
+        TEST(a_model_like_gpt2_is_loaded_in_one_pass),
         TEST(two_become_one),
         TEST(what_is_shared_over_and_over_is_refused),
         TEST(allocations_that_fail_are_errors),
@@ -480,22 +475,12 @@ int main(void) {
         TEST(numbers_may_have_gaps),
         TEST(a_misfit_has_both_names),
     };
-    const struct CMUnitTest formats[] = {
-        TEST(a_file_is_converted),
-        TEST(a_converted_model_can_be_built),
-        TEST(texts_about_a_file_come_along),
-        TEST(ties_are_converted),
-        TEST(a_state_of_flux_stays_what_it_is),
-        TEST(what_cannot_be_converted_leaves_the_old_file),
-        TEST(a_file_is_converted_onto_itself),
-    };
     if (make_folder(NULL)) return 1;
     for (int i = 0; i < NAMES; i++) rows[i] = TEST_ROW(&name_rows[i], a_name_becomes);
     for (int i = 0; i < FAULTS; i++) rows[NAMES + i] = TEST_ROW(&fault_rows[i], a_table_is_refused);
     for (int i = 0; i < TREES; i++)
         rows[NAMES + FAULTS + i] = TEST_ROW(&tree_rows[i], a_renaming_is_refused);
-    int failed = cmocka_run_group_tests_name("rows", rows, NULL, NULL) +
+    const int failed = cmocka_run_group_tests_name("rows", rows, NULL, NULL) +
                  cmocka_run_group_tests_name("renaming", tests, NULL, NULL);
-    if (has_json()) failed += cmocka_run_group_tests_name("converting", formats, NULL, NULL);
     return remove_folder(NULL) || failed;
 }
