@@ -211,7 +211,9 @@ WB_API wb_status wb_convert_make(const char *from, const char *to, wb_convert_de
  * the place; wb_load still puts the arrays into a model that you give. */
 WB_API wb_layer *wb_load_model(const char *path, const char *key);
 /* The same for arrays that have no structure beside them, as other libraries write: structure is
- * the text, "Chain(Dense(10 => 5, relu), Dense(5 => 2))"; it comes before the file's own. */
+ * the text, "Chain(Dense(10 => 5, relu), Dense(5 => 2))"; it comes before the file's own. The
+ * arrays have the model's paths, or are a list (Flux.params), which goes to the trainable places of
+ * a new model in order. */
 WB_API wb_layer *wb_load_model_as(const char *path, const char *key, const char *structure);
 
 typedef struct wb_parse_desc {

@@ -536,7 +536,17 @@ static bool is_state(const wb_record *r) {
     return r->kind == WB_RECORD_MAP || r->kind == WB_RECORD_ARRAY || is_list_of_arrays(r);
 }
 
+/* A list does not say which array is what: a new model gets them in order. */
+static wb_layer *model_of_list(wb_file *file, const wb_record *list, const char *text) {
+    const wb_source source = {file, list, "file"};
+    wb_layer *model = wb_parse(.text = text);
+    if (model && load_source(&source, &(wb_load_desc){.model = model}) == WB_OK) return model;
+    wb_free(model);
+    return NULL;
+}
+
 static wb_layer *load_model(wb_file *file, const char *key, const char *text) {
+    const bool is_given = text != NULL;
     if (!text) text = structure_of(file, key ? key : "model");
     if (wb_failed()) return NULL;
     const bool has_arrays = !text || !key || wb_record_below(file->root, key);
@@ -544,6 +554,7 @@ static wb_layer *load_model(wb_file *file, const char *key, const char *text) {
         has_arrays ? model_of(file, key) : wb_record_new(&file->arena, WB_RECORD_MAP);
     if (!r) return NULL;
     r = wb_flux_look(r);
+    if (is_given && is_list_of_arrays(r)) return model_of_list(file, r, text);
     if (text || !is_state(r))
         return wb_build(file, r == file->root ? "" : key ? key : "model", r, text);
     return wb_fail_null(WB_ERROR_UNSUPPORTED,

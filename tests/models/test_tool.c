@@ -1,4 +1,4 @@
-/* tools/weber: show, convert and evaluate, as people call them. */
+/* tools/weber: show and convert, as people call them. */
 #include <unistd.h>
 
 #include "support/tool.h"
@@ -150,6 +150,30 @@ static void a_model_of_flux_becomes_one_of_weber(void) {
     expect(access("out.npz", F_OK) != 0);
 }
 
+/* A list of arrays, and another library's names, become a model by a text. */
+static void arrays_alone_become_a_model(void) {
+    save_torch("m.npz");
+    stage_write("names", "0.weight -> weight transpose\n0.bias -> bias\n");
+    wb_scope_open();
+    wb_layer *model = wb_dense(3, 2, wb_relu);
+    wb_layer *list = wb_tree(wb_get(model, "weight"), wb_get(model, "bias"));
+    expect(wb_save_named("list.bson", {"weights", list}) == WB_OK);
+    expect(weber("convert list.bson l.safetensors --model=weights "
+                 "'--structure=Dense(3 => 2, relu)'") == 0);
+    wb_layer *again = wb_load_model("l.safetensors", "weights");
+    expect(wb_approx(wb_get(again, "weight"), wb_get(model, "weight"), 0, 0, NULL, 0));
+    expect(weber("convert m.npz t.bson --rename=names '--structure=Dense(3 => 2)'") == 0);
+    wb_layer *torch = wb_load_model("t.bson", NULL);
+    expect(wb_approx(wb_get(torch, "bias"), wb_vector(7, 8), 0, 0, NULL, 0));
+    expect(wb_at(wb_get(torch, "weight"), 1, 0) == 4);
+    wb_scope_close();
+    wb_free(model), wb_free(list), wb_free(again), wb_free(torch);
+    expect(weber("convert m.npz t.bson '--structure=Dense(3 => 2)'") == 1);
+    expect_part(output, "it needs weight");
+    expect(weber("convert m.npz t.bson --rename=names '--structure=Dense(2 => 2)'") == 1);
+    expect_part(output, "0.weight, renamed weight and transposed, is (2, 3) in the file, (2, 2)");
+}
+
 static void models_are_shown_as_layers(void) {
     char arguments[1024];
     (void)snprintf(arguments, sizeof arguments, "show '%s/formats/fixtures/bson/%s'", WB_TESTS_DIR,
@@ -220,104 +244,8 @@ static void bash_completes_commands_and_options(void) {
     expect_completed("de", "devices\n");
     expect_completed("convert --re", "--rename=\n");
     expect_completed("evaluate --d", "--data= --device=\n");
+    expect_completed("evaluate --no", "--no-header\n");
     expect_completed("convert m.b", "\n"); /* names of files are bash's */
-}
-
-/* ---- evaluate ---- */
-
-enum { IMAGES = 4, PIXELS = 784, CLASSES = 10 };
-
-static void write_idx(const char *path, const unsigned char *head, size_t head_bytes,
-                      const unsigned char *data, size_t size) {
-    FILE *file = fopen(path, "wb");
-    expect(file && fwrite(head, 1, head_bytes, file) == head_bytes &&
-           fwrite(data, 1, size, file) == size && fclose(file) == 0);
-}
-
-/* Image k is dark but for pixel k, the last one is as the first; label k. */
-static void set_data(void) {
-    static const unsigned char image_head[] = {0, 0, 8, 3,  0, 0, 0, IMAGES,
-                                               0, 0, 0, 28, 0, 0, 0, 28},
-                               label_head[] = {0, 0, 8, 1, 0, 0, 0, IMAGES},
-                               labels[IMAGES] = {0, 1, 2, 3};
-    static unsigned char images[IMAGES][PIXELS];
-    for (int k = 0; k < IMAGES; k++) images[k][k % (IMAGES - 1)] = 255;
-    write_idx("t10k-images-idx3-ubyte.gz", image_head, sizeof image_head, images[0], sizeof images);
-    write_idx("t10k-labels-idx1-ubyte.gz", label_head, sizeof label_head, labels, sizeof labels);
-    (void)setenv("WEBER_DATA", stage_folder(), 1);
-}
-
-/* Class c is pixel c, so that three of four answers are right. */
-static wb_layer *pixel_classifier(void) {
-    static float weight[PIXELS][CLASSES];
-    for (int c = 0; c < CLASSES; c++) weight[c][c] = 2; /* 2, not 1: that would be probabilities */
-    return wb_dense(.weight = wb_from(WB_F32, weight, CLASSES, PIXELS));
-}
-
-/* Three times log(e^2 + 9) - 2, once without the - 2. */
-static void expect_three_of_four(const char *arguments, const char *loss) {
-    expect(weber(arguments) == 0);
-    expect_part(output, ": 4 test images of fashion-mnist\nloss 1.2966");
-    expect_part(output, loss);
-    expect_part(output, "\naccuracy 75.00%\n");
-    expect_part(output, "\n       Dress      1      0      0      0      0      0      0      0    "
-                        "  0      0    0.00%\n");
-}
-
-static void a_saved_model_is_evaluated(void) {
-    set_data();
-    wb_scope_open();
-    wb_layer *flat = pixel_classifier();
-    expect(wb_save("flat.bson", flat) == WB_OK);
-    wb_free(flat);
-    wb_layer *model = wb_chain(wb_flatten(), pixel_classifier(), wb_fn(wb_softmax));
-    expect(wb_save_named("m.safetensors", {"net", model}) == WB_OK);
-    wb_free(model);
-    wb_scope_close();
-    expect_three_of_four("evaluate flat.bson --data fashion-mnist", "(logitcrossentropy)");
-    expect_three_of_four(
-        "evaluate --key=net --batch=3 --data=fashion-mnist --device=CPU m.safetensors",
-        "(crossentropy)");
-}
-
-/* Arrays as another library writes them: no structure, no key. */
-static void arrays_alone_are_evaluated(void) {
-    set_data();
-    wb_scope_open();
-    wb_layer *flat = pixel_classifier();
-    expect(wb_save_named("arrays.safetensors", {"layers.2.weight", wb_get(flat, "weight")},
-                         {"layers.2.bias", wb_get(flat, "bias")}) == WB_OK);
-    wb_free(flat);
-    wb_scope_close();
-    expect(weber("evaluate arrays.safetensors --data=fashion-mnist") == 1);
-    expect_three_of_four("evaluate arrays.safetensors --data=fashion-mnist "
-                         "'--structure=Chain(flatten, Dense(784 => 10))'",
-                         "(logitcrossentropy)");
-    expect(weber("evaluate arrays.safetensors --data=fashion-mnist '--structure=Chain('") == 1);
-    expect_part(output, "character 7 of the structure: a value is expected");
-}
-
-static void what_cannot_be_evaluated_says_why(void) {
-    static const char *const rows[] = {"evaluate m.bson",
-                                       "evaluate m.bson --data mnist",
-                                       "evaluate m.bson --data fashion-mnist --split both",
-                                       "evaluate m.bson --data fashion-mnist --batch x",
-                                       "evaluate m.bson --data fashion-mnist --loss mse",
-                                       "evaluate --data fashion-mnist"};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        expect(weber(rows[i]) == 2);
-        expect_part(output, "usage: weber evaluate MODEL");
-    }
-    set_data();
-    expect(weber("evaluate none.bson --data fashion-mnist") == 1);
-    expect_part(output, "none.bson: cannot be opened");
-    wb_layer *model = wb_dense(PIXELS, 3), *other = wb_dense(5, 10);
-    expect(wb_save("three.bson", model) == WB_OK && wb_save("five.bson", other) == WB_OK);
-    wb_free(model), wb_free(other);
-    expect(weber("evaluate three.bson --data fashion-mnist") == 1);
-    expect_part(output, "three.bson gives (3) for an image, not 10 numbers");
-    expect(weber("evaluate five.bson --data fashion-mnist") == 1);
-    expect_part(output, "input has 28 features");
 }
 
 int main(void) {
@@ -332,14 +260,12 @@ int main(void) {
         SCENE(numbers_are_shown_by_as_few_digits_as_say_them),
         SCENE(files_of_flux_are_shown),
         SCENE(a_model_of_flux_becomes_one_of_weber),
+        SCENE(arrays_alone_become_a_model),
         SCENE(models_are_shown_as_layers),
         SCENE(a_struct_that_bson_cannot_have_may_be_a_model),
         SCENE(what_is_no_model_has_no_advice),
-        SCENE(arrays_alone_are_evaluated),
         SCENE(names_and_texts_are_shown_as_text),
         SCENE(bash_completes_commands_and_options),
-        SCENE(a_saved_model_is_evaluated),
-        SCENE(what_cannot_be_evaluated_says_why),
     };
     return cmocka_run_group_tests_name("models/test_tool", tests, NULL, NULL);
 }

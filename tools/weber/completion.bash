@@ -4,7 +4,7 @@ _weber() {
     if [ "$COMP_CWORD" = 1 ]; then
         words=$("$tool" --help 2>/dev/null | sed -nE 's/^(usage:|      ) weber (-?-?[a-z]+).*/\2/p')
     elif [[ $word = -* ]]; then
-        words=$("$tool" "$command" --help 2>/dev/null | sed -nE 's/^  (--[a-z]+=?).*/\1/p')
+        words=$("$tool" "$command" --help 2>/dev/null | sed -nE 's/^  (--[a-z-]+=?).*/\1/p')
     fi
     # shellcheck disable=SC2207  # no word has a blank
     COMPREPLY=($(compgen -W "$words" -- "$word"))

@@ -10,7 +10,7 @@
 #include "tool.h"
 
 static const char help[] =
-    "usage: weber convert IN OUT [--rename=TABLE | --model[=KEY]]\n"
+    "usage: weber convert IN OUT [--rename=TABLE] [--model[=KEY] | --structure=TEXT]\n"
     "\n"
     "Writes what the file IN holds to the file OUT; both formats follow the names: .bson, "
     ".safetensors\n"
@@ -18,19 +18,24 @@ static const char help[] =
     "is replaced only\n"
     "when it is written whole.\n"
     "\n"
-    "  --rename=TABLE  a file with a row for each name: FROM -> TO [transpose | permute 1,0,2] "
-    "[flip] [part 1/3 | into 1/3] [along 0]\n"
-    "                      0.weight -> model.layers.1.weight flip     Conv2d into Conv\n"
-    "                      *.bias   -> model.layers.*+1.bias          * a part without dots, ** "
+    "  --rename=TABLE    a file with a row for each name:\n"
+    "                        FROM -> TO [transpose | permute 1,0,2] [flip] [part 1/3 | into 1/3] "
+    "[along 0]\n"
+    "                        0.weight -> model.layers.1.weight flip     Conv2d into Conv\n"
+    "                        *.bias   -> model.layers.*+1.bias          * a part without dots, ** "
     "with dots\n"
-    "                      *.num_batches_tracked ->                   left out\n"
-    "                  The first row that takes a name counts, with those that have the same left "
-    "side; other names\n"
-    "                  stay. # begins a remark. weber/state.h has all rules.\n"
-    "  --model[=KEY]   instead of the tree: the model at KEY (default model) is built and saved, "
+    "                        *.num_batches_tracked ->                   left out\n"
+    "                    The first row that takes a name counts, with those that have the same "
+    "left side; other\n"
+    "                    names stay. # begins a remark. weber/state.h has all rules.\n"
+    "  --model[=KEY]     instead of the tree: the model at KEY (default model) is built and saved, "
     "so that the\n"
-    "                  layers of a file of Flux's become Weber's, with the names of their fields\n"
-    "  --help          this text\n"
+    "                    layers of a file of Flux's become Weber's, with the names of their "
+    "fields\n"
+    "  --structure=TEXT  the same for a file of arrays alone, which have the model's names (also "
+    "by --rename) or are\n"
+    "                    a list: \"Chain(Dense(784 => 128, relu), Dense(128 => 10))\"\n"
+    "  --help            this text\n"
     "\n"
     "Exit status: 0, 1 after an error, 2 for a command line that is not understood.\n";
 
@@ -88,25 +93,43 @@ static int convert(const char *from, const char *to, const char *table) {
     return failed;
 }
 
-static int convert_model(const char *from, const char *to, const char *key) {
-    wb_layer *model = wb_load_model(from, key);
-    if (model) (void)wb_save_named(to, {key, model});
+/* A file without a table says by itself which types its arrays have. */
+static wb_layer *build(const char *from, const char *key, const char *structure,
+                       const char *rename) {
+    if (!rename) return wb_load_model_as(from, key, structure);
+    wb_layer *model = wb_parse(.text = structure);
+    if (model && wb_load(from, model, .key = key, .rename = rename) == WB_OK) return model;
     wb_free(model);
+    return NULL;
+}
+
+static int convert_model(const char *from, const char *to, const char *key, const char *structure,
+                         const char *table) {
+    char *rename = table ? read_text(table) : NULL;
+    if (table && !rename) return 1;
+    wb_layer *model = build(from, key, structure, rename);
+    if (model) (void)wb_save_named(to, {key ? key : "model", model});
+    wb_free(model);
+    free(rename);
     return wb_report("weber convert");
 }
 
 int tool_convert(int count, char **arguments) {
     static const struct option options[] = {{"rename", required_argument, NULL, 'r'},
                                             {"model", optional_argument, NULL, 'm'},
+                                            {"structure", required_argument, NULL, 's'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    const char *table = NULL, *key = NULL;
+    const char *table = NULL, *key = NULL, *structure = NULL;
     for (int letter; (letter = getopt_long(count + 1, arguments - 1, "", options, NULL)) != -1;) {
-        if (letter != 'r' && letter != 'm') return tool_help(help, letter == 'h');
+        if (letter == 'h' || letter == '?') return tool_help(help, letter == 'h');
         if (letter == 'r') table = optarg;
+        if (letter == 's') structure = optarg;
         if (letter == 'm') key = optarg ? optarg : "model";
     }
-    if (count + 1 - optind != 2 || (table && key)) return tool_help(help, false);
+    const bool is_unclear = table && key && !structure;
+    if (count + 1 - optind != 2 || is_unclear) return tool_help(help, false);
     const char *from = arguments[optind - 1], *to = arguments[optind];
-    return key ? convert_model(from, to, key) : convert(from, to, table);
+    return key || structure ? convert_model(from, to, key, structure, table)
+                            : convert(from, to, table);
 }

@@ -1,4 +1,4 @@
-/* `weber evaluate MODEL --data fashion-mnist`: how good a saved classifier is. */
+/* `weber evaluate MODEL --data=DATA`: how good a saved classifier is. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,61 +7,59 @@
 
 #include <weber.h>
 
+#include "dataset.h"
 #include "tool.h"
 
 static const char help[] =
-    "usage: weber evaluate MODEL --data=fashion-mnist [options]\n"
+    "usage: weber evaluate MODEL --data=DATA [options]\n"
     "\n"
-    "Builds the model from the file, runs it over the images and prints loss, accuracy and "
-    "confusion matrix. Images are\n"
-    "28 x 28 numbers from 0 to 1, as (28, 28, 1, N) or, for a model that begins with a Dense "
-    "layer, (784, N).\n"
+    "Builds the classifier from the file MODEL, runs it over the data and prints loss, accuracy "
+    "and "
+    "confusion matrix.\n"
+    "Images reach it as (width, height, channels, N), bytes as numbers from 0 to 1; a model that "
+    "does not take them\n"
+    "gets them flat. Labels are whole numbers from 0, or one-hot.\n"
     "\n"
-    "  --data=NAME       fashion-mnist, from WEBER_DATA or where Debian's dataset-fashion-mnist "
-    "puts it\n"
+    "  --data=DATA       fashion-mnist, from WEBER_DATA or where Debian's dataset-fashion-mnist "
+    "puts it, or a file:\n"
+    "                    .npz, .bson, .safetensors with arrays x and y (or x_test and y_test), "
+    ".npy, IDX, .csv, .tsv\n"
+    "  --labels=FILE     the labels that belong to an IDX or .npy file\n"
+    "  --x=NAME          the observations' name in the file\n"
+    "  --y=NAME          the labels' name in the file; of a CSV their column (default the last "
+    "one)\n"
+    "  --layout=LETTERS  what the dimensions of x are: NCHW (PyTorch's, WHCN in Weber and Flux), "
+    "NHWC (TensorFlow's),\n"
+    "                    NHW (grey), HWCN, ...; N is the slowest in memory at either end\n"
+    "  --scale=NUMBER    x is multiplied by this (default 1/255 for bytes, else 1)\n"
+    "  --separator=C     between the fields of a CSV (default a comma)\n"
+    "  --no-header       the first line of a CSV has values\n"
     "  --split=NAME      test (default) or train\n"
     "  --key=NAME        the model's key in the file (default model)\n"
-    "  --structure=TEXT  the layers of a file of arrays alone: \"Chain(Dense(784 => 10))\"\n"
+    "  --structure=TEXT  the layers of a file of arrays alone, by their names or in a list: "
+    "\"Chain(Dense(784 => 10))\"\n"
     "  --loss=NAME       logitcrossentropy or crossentropy (default: the second where the model "
     "gives probabilities)\n"
-    "  --batch=N         images at a time (default 500)\n"
+    "  --batch=N         observations at a time (default 500)\n"
     "  --device=NAME     where to compute: CPU, OpenCL, OpenCL:1, ... (default: a GPU, else the "
     "CPU)\n"
     "  --help            this text\n"
     "\n"
     "Exit status: 0, 1 after an error, 2 for a command line that is not understood.\n";
 
-enum { CLASSES = 10 };
+enum { MOST_SHOWN = 20 }; /* classes of a confusion matrix */
 
 typedef struct settings {
-    const char *model, *data, *split, *key, *structure, *loss, *device;
+    dataset_desc data;
+    const char *model, *key, *structure, *loss, *device;
     int64_t batchsize;
 } settings;
 
 /* What the model wants and gives. */
 typedef struct manner {
     bool is_probability, is_flat;
+    int64_t classes;
 } manner;
-
-/* ---- the data ---- */
-
-/* Bytes 0 .. 255 to numbers 0 .. 1. */
-static void to_numbers(wb_batch *batch, void *user) {
-    (void)user;
-    batch->x = wb_mul_number(wb_cast(batch->x, WB_F32), 1.0 / 255);
-}
-
-static wb_loader *open_data(const settings *s, const wb_device *device) {
-    const bool is_train = strcmp(s->split, "train") == 0;
-    wb_array *images, *labels;
-    wb_loader *data = NULL;
-    wb_scope_open();
-    if (wb_fashion_mnist(is_train ? WB_SPLIT_TRAIN : WB_SPLIT_TEST, &images, &labels) == WB_OK)
-        data = wb_loader_new(.x = wb_reshape(images, 28, 28, 1, -1), .y = labels, .map = to_numbers,
-                             .device = device, .batchsize = s->batchsize);
-    wb_scope_close();
-    return data;
-}
 
 /* ---- the model on a batch ---- */
 
@@ -76,8 +74,24 @@ static bool is_probability(wb_array *y) {
            wb_approx(wb_cpu(wb_sum_dims(wb_cast(y, WB_F32), 0)), one, 0, 1e-3, NULL, 0);
 }
 
+/* A number for each class of the data. */
+static bool has_classes(wb_array *y, const dataset *set, const settings *s, manner *m) {
+    const int64_t wanted = set->classes;
+    m->classes = wb_size(y, 0);
+    if (wb_ndim(y) == 2 && (wanted ? m->classes == wanted : m->classes > 1)) return true;
+    (void)fprintf(stderr, "weber evaluate: %s gives (%" PRId64 "%s) for an %s, not ", s->model,
+                  m->classes, wb_ndim(y) == 2 ? "" : ", ...",
+                  set->is_image ? "image" : "observation");
+    if (wanted)
+        (void)fprintf(stderr, "%" PRId64 " numbers\n", wanted);
+    else
+        (void)fputs("a number for each class\n", stderr);
+    return false;
+}
+
 /* What the model wants and gives, from the first batch. */
-static bool explore(wb_layer *model, wb_loader *data, const settings *s, manner *m) {
+static bool explore(wb_layer *model, wb_loader *data, const dataset *set, const settings *s,
+                    manner *m) {
     wb_batch batch;
     char message[1024];
     wb_scope_open();
@@ -92,11 +106,7 @@ static bool explore(wb_layer *model, wb_loader *data, const settings *s, manner 
             (void)fputc('\n', stderr);
         }
     }
-    const bool is_fine = y && wb_ndim(y) == 2 && wb_size(y, 0) == CLASSES;
-    if (y && !is_fine)
-        (void)fprintf(stderr,
-                      "weber evaluate: %s gives (%" PRId64 "%s) for an image, not %d numbers\n",
-                      s->model, wb_size(y, 0), wb_ndim(y) == 2 ? "" : ", ...", CLASSES);
+    const bool is_fine = y && has_classes(y, set, s, m);
     if (is_fine)
         m->is_probability = s->loss ? strcmp(s->loss, "crossentropy") == 0 : is_probability(y);
     wb_scope_close();
@@ -115,50 +125,77 @@ static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
 
 /* ---- the report ---- */
 
-static void print_matrix(wb_array *confusion) {
-    int64_t count[CLASSES][CLASSES]; /* [right answer][model's answer] */
-    if (wb_read(confusion, count, sizeof count) != WB_OK) return;
-    (void)printf("\nright answer down, model's answer across; share of right answers\n%12s", "");
-    for (int c = 0; c < CLASSES; c++) (void)printf("%7.5s", wb_fashion_mnist_class(c));
-    (void)printf("\n");
-    for (int right = 0; right < CLASSES; right++) {
-        int64_t all = 0;
-        (void)printf("%12s", wb_fashion_mnist_class(right));
-        for (int c = 0; c < CLASSES; c++) {
-            (void)printf("%7" PRId64, count[right][c]);
-            all += count[right][c];
-        }
-        (void)printf("  %6.2f%%\n", all ? 100.0 * (double)count[right][right] / (double)all : 0.0);
+static void print_row(const dataset *set, const int64_t *answers, int64_t right, int64_t classes) {
+    int64_t all = 0;
+    dataset_put_class(set, right, 12, 12);
+    for (int64_t c = 0; c < classes; c++) {
+        (void)printf("%7" PRId64, answers[c]);
+        all += answers[c];
     }
+    (void)printf("  %6.2f%%\n", all ? 100.0 * (double)answers[right] / (double)all : 0.0);
 }
 
-static void print_results(const settings *s, const manner *m, const wb_evaluation *e) {
-    (void)printf("%s: %" PRId64 " %s images of %s\n", s->model, e->observations, s->split, s->data);
-    (void)printf("loss %.6f (%s)\n", e->loss,
+static void print_matrix(const dataset *set, wb_array *confusion, int64_t classes) {
+    int64_t count[MOST_SHOWN * MOST_SHOWN]; /* [right answer][model's answer] */
+    if (classes > MOST_SHOWN) {
+        (void)printf("\nno confusion matrix of %" PRId64 " classes: more than %d\n", classes,
+                     MOST_SHOWN);
+        return;
+    }
+    if (wb_read(confusion, count, (size_t)(classes * classes) * sizeof *count) != WB_OK) return;
+    (void)printf("\nright answer down, model's answer across; share of right answers\n%12s", "");
+    for (int64_t c = 0; c < classes; c++) dataset_put_class(set, c, 5, 7);
+    (void)printf("\n");
+    for (int64_t right = 0; right < classes; right++)
+        print_row(set, count + right * classes, right, classes);
+}
+
+static void print_results(const settings *s, const manner *m, const dataset *set,
+                          const wb_evaluation *e) {
+    const bool is_named = strcmp(s->data.data, "fashion-mnist") == 0;
+    (void)printf("%s: %" PRId64 " %s%s%s of ", s->model, e->observations,
+                 is_named ? s->data.split : "", is_named ? " " : "",
+                 set->is_image ? "images" : "observations");
+    put_plain(s->data.data);
+    (void)printf("\nloss %.6f (%s)\n", e->loss,
                  m->is_probability ? "crossentropy" : "logitcrossentropy");
     (void)printf("accuracy %.2f%%\n", 100.0 * e->accuracy);
-    print_matrix(e->confusion);
+    print_matrix(set, e->confusion, m->classes);
 }
 
-static bool evaluate(wb_layer *model, wb_loader *data, const settings *s) {
+static bool evaluate(wb_layer *model, wb_loader *data, const dataset *set, const settings *s) {
     manner m = {.is_flat = false};
-    if (!explore(model, data, s, &m)) return false;
+    if (!explore(model, data, set, s, &m)) return false;
     wb_scope_open();
-    const wb_evaluation e = wb_evaluate(model, data, .loss = loss, .predict = predict, .user = &m);
-    if (e.status == WB_OK) print_results(s, &m, &e);
+    const wb_evaluation e = wb_evaluate(model, data, .loss = loss, .predict = predict, .user = &m,
+                                        .task = WB_TASK_CLASSES);
+    if (e.status == WB_OK) print_results(s, &m, set, &e);
     wb_scope_close();
-    return true;
+    return e.status == WB_OK;
+}
+
+/* The model over the data, which has been opened. */
+static bool run_over(dataset *set, const settings *s, const wb_device *device) {
+    const char *key = s->key || s->structure ? s->key : "model";
+    wb_layer *model = wb_load_model_as(s->model, key, s->structure);
+    wb_loader *data = model
+                          ? wb_loader_new(.x = set->x, .y = set->y, .map = dataset_prepare,
+                                          .user = set, .device = device, .batchsize = s->batchsize)
+                          : NULL;
+    if (data && wb_device_of(model) != device) (void)wb_move(device, model);
+    if (data) (void)wb_test_mode(model);
+    const bool is_done = data && !wb_failed() && evaluate(model, data, set, s);
+    wb_free(data), wb_free(model);
+    return is_done;
 }
 
 static int run(const settings *s) {
+    dataset set = {.names = NULL};
     const wb_device *device = s->device ? wb_get_device_named(s->device) : wb_get_device();
-    const char *key = s->key || s->structure ? s->key : "model";
-    wb_layer *model = device ? wb_load_model_as(s->model, key, s->structure) : NULL;
-    wb_loader *data = model ? open_data(s, device) : NULL;
-    if (data && wb_device_of(model) != device) (void)wb_move(device, model);
-    if (data) (void)wb_test_mode(model);
-    const bool is_done = data && !wb_failed() && evaluate(model, data, s);
-    wb_free(data), wb_free(model);
+    wb_scope_open();
+    const bool is_done = device && dataset_open(&set, &s->data) && run_over(&set, s, device);
+    wb_scope_close();
+    dataset_close(&set);
     return wb_report("weber evaluate") || !is_done;
 }
 
@@ -168,39 +205,84 @@ static bool is_one_of(const char *name, const char *a, const char *b) {
     return strcmp(name, a) == 0 || strcmp(name, b) == 0;
 }
 
+/* "0.5" or "1/255"; 0: neither. */
+static double read_scale(const char *text) {
+    char *end;
+    const double number = strtod(text, &end);
+    const double divisor = *end == '/' ? strtod(end + 1, &end) : 1;
+    return *end || end == text || divisor == 0 ? 0 : number / divisor;
+}
+
 static bool is_understood(const settings *s) {
-    return s->data && strcmp(s->data, "fashion-mnist") == 0 &&
-           is_one_of(s->split, "test", "train") && s->batchsize > 0 && s->batchsize <= 60000 &&
+    return s->data.data && is_one_of(s->data.split, "test", "train") && s->batchsize > 0 &&
+           s->batchsize <= 60000 &&
            (!s->loss || is_one_of(s->loss, "crossentropy", "logitcrossentropy"));
 }
 
-int tool_evaluate(int count, char **arguments) {
-    static const struct option options[] = {{"data", required_argument, NULL, 'd'},
-                                            {"split", required_argument, NULL, 's'},
-                                            {"key", required_argument, NULL, 'k'},
-                                            {"loss", required_argument, NULL, 'l'},
-                                            {"structure", required_argument, NULL, 't'},
-                                            {"batch", required_argument, NULL, 'b'},
-                                            {"device", required_argument, NULL, 'v'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    settings s = {.split = "test", .batchsize = 500};
-    const char *batch = "500";
-    for (int letter; (letter = getopt_long(count + 1, arguments - 1, "", options, NULL)) != -1;) {
-        const char **place = letter == 'd'   ? &s.data
-                             : letter == 's' ? &s.split
-                             : letter == 'k' ? &s.key
-                             : letter == 't' ? &s.structure
-                             : letter == 'l' ? &s.loss
-                             : letter == 'b' ? &batch
-                             : letter == 'v' ? &s.device
-                                             : NULL;
-        if (!place) return tool_help(help, letter == 'h');
-        *place = optarg;
-    }
+/* The first have a text. */
+enum option_number {
+    DATA,
+    LABELS,
+    X,
+    Y,
+    LAYOUT,
+    SCALE,
+    SEPARATOR,
+    SPLIT,
+    KEY,
+    STRUCTURE,
+    LOSS,
+    BATCH,
+    DEVICE,
+    TEXTS,
+    NO_HEADER = TEXTS,
+    HELP
+};
+
+static const struct option options[] = {{"data", required_argument, NULL, DATA},
+                                        {"labels", required_argument, NULL, LABELS},
+                                        {"x", required_argument, NULL, X},
+                                        {"y", required_argument, NULL, Y},
+                                        {"layout", required_argument, NULL, LAYOUT},
+                                        {"scale", required_argument, NULL, SCALE},
+                                        {"separator", required_argument, NULL, SEPARATOR},
+                                        {"split", required_argument, NULL, SPLIT},
+                                        {"key", required_argument, NULL, KEY},
+                                        {"structure", required_argument, NULL, STRUCTURE},
+                                        {"loss", required_argument, NULL, LOSS},
+                                        {"batch", required_argument, NULL, BATCH},
+                                        {"device", required_argument, NULL, DEVICE},
+                                        {"no-header", no_argument, NULL, NO_HEADER},
+                                        {"help", no_argument, NULL, HELP},
+                                        {NULL, 0, NULL, 0}};
+
+/* False: some number or letter is none. */
+static bool take_texts(settings *s, const char *const texts[TEXTS]) {
     char *end;
-    s.batchsize = strtoll(batch, &end, 10);
-    if (*end || count + 1 - optind != 1 || !is_understood(&s)) return tool_help(help, false);
-    s.model = arguments[optind - 1];
+    const char *separator = texts[SEPARATOR];
+    s->batchsize = strtoll(texts[BATCH], &end, 10);
+    s->data.data = texts[DATA], s->data.labels = texts[LABELS];
+    s->data.x = texts[X], s->data.y = texts[Y];
+    s->data.layout = texts[LAYOUT], s->data.split = texts[SPLIT];
+    s->data.scale = texts[SCALE] ? read_scale(texts[SCALE]) : 0;
+    s->data.separator = separator ? *separator : 0;
+    s->key = texts[KEY], s->structure = texts[STRUCTURE];
+    s->loss = texts[LOSS], s->device = texts[DEVICE];
+    return !*end && (!texts[SCALE] || s->data.scale != 0) &&
+           (!separator || strlen(separator) == 1) && is_understood(s);
+}
+
+int tool_evaluate(int count, char **arguments) {
+    settings s = {.batchsize = 0};
+    const char *texts[TEXTS] = {[SPLIT] = "test", [BATCH] = "500"};
+    for (int i; (i = getopt_long(count + 1, arguments - 1, "", options, NULL)) != -1;) {
+        if (i == HELP || i < 0 || i > HELP) return tool_help(help, i == HELP);
+        if (i == NO_HEADER)
+            s.data.no_header = true;
+        else
+            texts[i] = optarg;
+    }
+    if (count + 1 - optind != 1 || !take_texts(&s, texts)) return tool_help(help, false);
+    s.model = s.data.model = arguments[optind - 1];
     return run(&s);
 }
