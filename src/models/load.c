@@ -7,7 +7,7 @@
 
 #include "array/use.h"
 #include "base/memory.h"
-#include "formats/flat.h"
+#include "models/advice.h"
 #include "models/align.h"
 #include "models/build.h"
 #include "models/flux.h"
@@ -108,18 +108,6 @@ wb_array *wb_record_array_like(const wb_file *file, const wb_record *r, const wb
 
 static bool is_false(const wb_record *r) { return r->kind == WB_RECORD_BOOL && !r->boolean; }
 
-/* PyTorch's Linear has the transpose of what Dense has; the parts of GPT-2's weights do not lie
- * along the last dimension. */
-static const char *advice_on_sizes(const wb_record *r, const wb_array *x) {
-    const bool is_cut = r->turn && r->turn->end;
-    if (is_cut && r->ndim == x->ndim && wb_count_sizes(r->ndim, r->sizes) == wb_count(x))
-        return ", as many numbers: `along 0` after the part in the table cuts the first dimension";
-    const bool is_transpose = r->ndim == 2 && x->ndim == 2 && !r->turn &&
-                              r->sizes[0] == x->sizes[1] && r->sizes[1] == x->sizes[0];
-    return is_transpose ? ", which is its transpose: `transpose` in a table of .rename turns it"
-                        : "";
-}
-
 static bool fits(const loading *l, const entry *e) {
     const wb_record *r = e->record;
     const wb_source *s = l->source;
@@ -140,7 +128,7 @@ static bool fits(const loading *l, const entry *e) {
     else if (!wb_record_has_sizes_of(r, x))
         (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is %s in the %s, %s in the model%s", s->file->path,
                       wb_origin_text(r, e->path), wb_sizes_text(r->ndim, r->sizes), s->noun,
-                      wb_text_of(x), advice_on_sizes(r, x));
+                      wb_text_of(x), wb_advice_on_sizes(r, x));
     else
         return true;
     return false;
@@ -237,21 +225,6 @@ static const wb_record *absent_bias(loading *l, const wb_path *place) {
     return may_be && find(l, place->outer, text) ? &none : NULL;
 }
 
-/* Where all names have a word more at their beginning, as DataParallel's "module.". */
-static void advise_on_prefix(const loading *l, const char *there) {
-    const wb_record *root = l->source->root;
-    for (int64_t i = 0; root->names && i < root->count; i++) {
-        if (!wb_record_is_container(root->children[i]) ||
-            !wb_record_below(root->children[i], there))
-            continue;
-        wb_error_add(
-            "there is \"%.60s.%.80s\": a row %.60s.** -> ** of .rename takes the beginning "
-            "away",
-            root->names[i], there, root->names[i]);
-        return;
-    }
-}
-
 static bool plan_place(wb_visitor *visitor, const wb_path *place, wb_array **slot, bool trainable) {
     loading *l = (loading *)(void *)visitor;
     char path[WB_PATH_BYTES], there[WB_PATH_BYTES];
@@ -264,7 +237,7 @@ static bool plan_place(wb_visitor *visitor, const wb_path *place, wb_array **slo
     if (l->is_left_out) return true;
     if (*slot && !r) r = absent_bias(l, place);
     if (*slot && !r) r = wb_record_find(l->source->file, l->source->root, there);
-    if (*slot && !r) advise_on_prefix(l, there);
+    if (*slot && !r) wb_advise_on_name(l->source, there, *slot);
     if (*slot) return r && add_entry(l, path, slot, r);
     return !r || r->kind != WB_RECORD_ARRAY || add_entry(l, path, slot, r);
 }
@@ -555,8 +528,12 @@ static wb_layer *load_model(wb_file *file, const char *key, const char *text) {
     if (!r) return NULL;
     r = wb_flux_look(r);
     if (is_given && is_list_of_arrays(r)) return model_of_list(file, r, text);
-    if (text || !is_state(r))
-        return wb_build(file, r == file->root ? "" : key ? key : "model", r, text);
+    if (text || !is_state(r)) {
+        wb_layer *model = wb_build(file, r == file->root ? "" : key ? key : "model", r, text);
+        const wb_source source = {file, r, "file"};
+        if (!model && is_given) wb_advise_on_torch(&source);
+        return model;
+    }
     return wb_fail_null(WB_ERROR_UNSUPPORTED,
                         "%s: a model needs a structure, but there are only arrays%s%s; wb_load "
                         "puts them into a model that you give",

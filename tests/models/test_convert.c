@@ -308,6 +308,35 @@ static void a_prefix_of_all_names_is_told(void **state) {
     wb_free(model);
 }
 
+/* The hint of the first place is the row that its array needs. */
+static void names_of_pytorch_are_told(void **state) {
+    (void)state;
+    const char *path = path_of("torch.npz"), *deep = path_of("deep.npz");
+    wb_array *w = wb_reshape(wb_vector(1, 2, 3, 4, 5, 6), 3, 2), *b = wb_vector(7, 8);
+    wb_layer *model = wb_chain(wb_dense(3, 2), wb_dropout(.p = 0.5));
+    assert_int_equal(wb_save_named(path, {"0.weight", w}, {"0.bias", b}), WB_OK);
+    assert_int_equal(wb_save_named(deep, {"body.0.conv.kernel", w}, {"body.2.bias", b}), WB_OK);
+    assert_int_equal(wb_load(path, model), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT,
+                 "there is no \"layers.1.weight\"; it has 0; the names look like "
+                 "PyTorch's: a row \"0.weight -> layers.1.weight transpose\" of .rename, and so on "
+                 "(docs/files.md)");
+    assert_int_equal(wb_load(path, model,
+                             .rename = "0.weight -> layers.1.weight transpose\n"
+                                       "*.bias -> layers.*+1.bias"),
+                     WB_OK);
+    assert_int_equal(wb_load(deep, model), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "the names look like PyTorch's: .rename, a table, brings them");
+    assert_null(wb_load_model_as(path, NULL, "Chain(Dense(3 => 2))"));
+    assert_error(WB_ERROR_FORMAT, "the names look like PyTorch's: .rename, a table, brings "
+                                  "them under the model's, and wb_parse makes the model");
+    assert_int_equal(wb_save_named(path, {"layers.1.w", w}), WB_OK);
+    assert_int_equal(wb_load(path, model), WB_ERROR_ARGUMENT);
+    assert_null(strstr(wb_error_message(), "PyTorch"));
+    wb_clear_error();
+    wb_free(model);
+}
+
 /* A user block of 1024 bytes, as MATLAB and others have one of 512. */
 static void hdf5_may_have_a_user_block(void **state) {
     (void)state;
@@ -326,6 +355,7 @@ int main(void) {
         TEST(sizes_that_are_turned_name_transpose),
         TEST(a_file_with_model_beside_others_is_read_whole),
         TEST(a_prefix_of_all_names_is_told),
+        TEST(names_of_pytorch_are_told),
         TEST(hdf5_may_have_a_user_block),
         TEST(no_array_left_is_an_error),
         TEST(bf16_becomes_f32_in_bson),

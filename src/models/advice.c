@@ -1,0 +1,89 @@
+#include "models/advice.h"
+
+#include <string.h>
+
+#include "formats/flat.h"
+
+/* PyTorch's Linear has the transpose of what Dense has; the parts of GPT-2's weights do not lie
+ * along the last dimension. */
+const char *wb_advice_on_sizes(const wb_record *r, const wb_array *x) {
+    const bool is_cut = r->turn && r->turn->end;
+    if (is_cut && r->ndim == x->ndim && wb_count_sizes(r->ndim, r->sizes) == wb_count(x))
+        return ", as many numbers: `along 0` after the part in the table cuts the first dimension";
+    const bool is_transpose = r->ndim == 2 && x->ndim == 2 && !r->turn &&
+                              r->sizes[0] == x->sizes[1] && r->sizes[1] == x->sizes[0];
+    return is_transpose ? ", which is its transpose: `transpose` in a table of .rename turns it"
+                        : "";
+}
+
+/* Where all names have a word more at their beginning, as DataParallel's "module.". */
+static bool advise_on_prefix(const wb_record *root, const char *path) {
+    for (int64_t i = 0; root->names && i < root->count; i++) {
+        if (!wb_record_is_container(root->children[i]) || !wb_record_below(root->children[i], path))
+            continue;
+        wb_error_add(
+            "there is \"%.60s.%.80s\": a row %.60s.** -> ** of .rename takes the beginning away",
+            root->names[i], path, root->names[i]);
+        return true;
+    }
+    return false;
+}
+
+/* ---- PyTorch ---- */
+
+/* What holds the first array below r, by its path; NULL: nothing does. *counts_from_0: the path has
+ * a part "0", as only PyTorch's lists have. */
+static const wb_record *first_module(const wb_record *r, char path[WB_PATH_BYTES],
+                                     bool *counts_from_0) {
+    size_t used = 0;
+    *counts_from_0 = false;
+    while (r->names && r->count && r->children[0]->kind != WB_RECORD_ARRAY) {
+        const int length = snprintf(path + used, WB_PATH_BYTES - used, "%s.", r->names[0]);
+        if (length < 0 || (used += (size_t)length) >= WB_PATH_BYTES) return NULL;
+        *counts_from_0 = *counts_from_0 || strcmp(r->names[0], "0") == 0;
+        r = r->children[0];
+    }
+    path[used] = 0;
+    return r->names && r->count ? r : NULL;
+}
+
+static bool says_torch(const wb_file *file) {
+    const wb_record *format = file->metadata ? wb_record_below(file->metadata, "format") : NULL;
+    return format && format->kind == WB_RECORD_TEXT && strcmp(format->text, "pt") == 0;
+}
+
+static bool is_torch(const wb_source *s) {
+    char unused[WB_PATH_BYTES];
+    bool counts_from_0 = false;
+    for (int64_t i = 0; s->root->names && i < s->root->count && !counts_from_0; i++)
+        counts_from_0 =
+            strcmp(s->root->names[i], "0") == 0 ||
+            (first_module(s->root->children[i], unused, &counts_from_0) && counts_from_0);
+    return counts_from_0 || says_torch(s->file);
+}
+
+void wb_advise_on_torch(const wb_source *source) {
+    if (is_torch(source))
+        wb_error_add("the names look like PyTorch's: .rename, a table, brings them under the "
+                     "model's, and wb_parse makes the model of its text (docs/files.md)");
+}
+
+/* The table's row for the place, where the file's first module has an array of its name. */
+void wb_advise_on_name(const wb_source *source, const char *path, const wb_array *place) {
+    char module[WB_PATH_BYTES];
+    bool unused;
+    if (advise_on_prefix(source->root, path) || !is_torch(source)) return;
+    const char *last = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
+    const wb_record *holder = first_module(source->root, module, &unused);
+    const wb_record *r = holder ? wb_record_below(holder, last) : NULL;
+    const bool is_turned = r && r->ndim == 2 && place->ndim == 2 &&
+                           r->sizes[0] == place->sizes[1] && r->sizes[1] == place->sizes[0];
+    if (r)
+        wb_error_add(
+            "the names look like PyTorch's: a row \"%.60s%.30s -> %.40s%s\" of .rename, and "
+            "so on (docs/files.md)",
+            module, last, path, is_turned ? " transpose" : "");
+    else
+        wb_error_add("the names look like PyTorch's: .rename, a table, brings them under the "
+                     "model's (docs/files.md)");
+}
