@@ -84,8 +84,9 @@ WB_API wb_array *wb_full_make(wb_dtype dtype, double value, int ndim, const int6
 WB_API wb_array *(wb_scalar)(wb_dtype dtype, double value);
 WB_API wb_array *wb_number(double value);
 
-/* A copy of a text, to be saved beside a model (wb_save_named); it belongs to the scope.
- * wb_text_of_entry is the text, as long as the entry lives. */
+/* A copy of a text, to be saved beside a model (wb_save_named); it belongs to the scope. Fails with
+ * WB_ERROR_ARGUMENT on what is no UTF-8. wb_text_of_entry is the text, as long as the entry
+ * lives. */
 typedef struct wb_text_entry wb_text_entry;
 #define wb_text(text) wb_text_make(text)
 WB_API wb_text_entry *wb_text_make(const char *text);

@@ -1,9 +1,12 @@
 /* Texts beside a model: what wb_save_named takes as it takes arrays. */
+#include <string.h>
+
 #include <weber/array.h>
 
 #include "array/array.h"
 #include "array/use.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 
 struct wb_text_entry {
     wb_object object;
@@ -20,6 +23,11 @@ static const wb_class entry_class = {.name = "text", .free = entry_free, .maker 
 
 wb_text_entry *wb_text_make(const char *text) {
     if (!text) return wb_failed() ? NULL : wb_fail_argument_null("wb_text", "the text");
+    const int64_t fault = wb_utf8_fault(text, strlen(text));
+    if (fault >= 0)
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "wb_text: a text must be UTF-8, but byte %lld of it (from 0) is 0x%02x",
+                            (long long)fault, (unsigned char)text[fault]);
     wb_text_entry *entry = wb_object_new(&entry_class, sizeof *entry);
     if (!entry) return NULL;
     if ((entry->text = wb_copy_text(text))) return wb_scope_own(entry);

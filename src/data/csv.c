@@ -462,7 +462,9 @@ wb_text_entry *wb_csv_vocabulary(const wb_csv *csv, const char *name) {
         memcpy(end, texts[i], length), end += length;
         if (i + 1 < count) *end++ = '\n';
     }
+    const uint64_t errors = wb_error_count();
     wb_text_entry *entry = lines && !wb_failed() ? wb_text_make(lines) : NULL;
+    if (lines && !entry) (void)wb_error_prefix(errors, "csv_vocabulary: column \"%s\": ", name);
     wb_release(lines);
     wb_release(texts);
     return entry;

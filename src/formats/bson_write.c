@@ -10,6 +10,7 @@
 
 #include "array/array.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "formats/bson.h"
 
 /* What is known of an array, list or map; a record's number is 1 + the index of its mark. */
@@ -104,11 +105,13 @@ static int by_text(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Names are there, and no two are the same: a NamedTuple has no such names. */
+/* Names are there, and text, and no two are the same: a NamedTuple has no such names. */
 static bool survey_names(writer *w, const wb_record *map, const wb_branch *p) {
     for (int64_t i = 0; i < map->count; i++)
         if (!map->names || !map->names[i])
             return refuse(w, WB_ERROR_ARGUMENT, p, "each value must have a name");
+        else if (wb_utf8_fault(map->names[i], strlen(map->names[i])) >= 0)
+            return refuse(w, WB_ERROR_ARGUMENT, p, "a name in it is no UTF-8");
     const char **sorted = wb_alloc_list(map->count, sizeof *sorted);
     if (!sorted) return (w->status = WB_ERROR_MEMORY), false;
     if (map->count) memcpy(sorted, map->names, (size_t)map->count * sizeof *sorted);

@@ -46,9 +46,6 @@ int wb_path_compare(const char *a, const char *b);
  * without data. */
 bool wb_record_is_container(const wb_record *record);
 
-/* Index of the first byte that is no UTF-8; -1: there is none. */
-int64_t wb_utf8_fault(const char *text, size_t size_bytes);
-
 /* ---- arrays on their way out ---- */
 
 /* A record's array or data, whichever it has. */

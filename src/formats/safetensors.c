@@ -33,6 +33,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "formats/flat.h"
 #include "formats/json.h"
 

@@ -61,6 +61,11 @@ static void a_vocabulary_numbers_another_table(void **state) {
     assert_null(wb_csv_vocabulary(csv, "kind"));
     assert_error(WB_ERROR_UNSUPPORTED, "has a line end");
     wb_free(csv);
+    csv = wb_read_csv(file_of("kind\ncaf\xe9\n"));
+    assert_null(wb_csv_vocabulary(csv, "kind"));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "csv_vocabulary: column \"kind\": wb_text: a text must be UTF-8");
+    wb_free(csv);
 }
 
 static void quotes_hold_anything(void **state) {

@@ -310,6 +310,25 @@ static void texts_and_numbers_stand_beside_a_model(void **state) {
     assert_error(WB_ERROR_UNSUPPORTED, ".npy has no place for \"a\"");
 }
 
+/* Names and texts go into files as UTF-8, or not at all, in each format. */
+static void what_is_no_utf8_is_refused(void **state) {
+    static const char *const names[] = {"latin.bson", "latin.npz", "latin.safetensors"};
+    (void)state;
+    assert_null(wb_text("caf\xe9"));
+    assert_error(WB_ERROR_ARGUMENT, "wb_text: a text must be UTF-8, but byte 3 of it (from 0) is "
+                                    "0xe9");
+    wb_layer *model = wb_chain_named({"caf\xe9", wb_dense(2, 2)});
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wb_save(path_of(names[i]), model), WB_ERROR_ARGUMENT);
+        assert_error(WB_ERROR_ARGUMENT, "is no UTF-8");
+        assert_int_equal(wb_save_named(path_of(names[i]), {"caf\xe9", wb_vector(1)}),
+                         WB_ERROR_ARGUMENT);
+        assert_error(WB_ERROR_ARGUMENT, "is no UTF-8");
+        assert_int_equal(access(path_of(names[i]), F_OK), -1);
+    }
+    wb_free(model);
+}
+
 int main(void) {
     static const struct {
         const char *name;
@@ -326,7 +345,7 @@ int main(void) {
         OF_ROWS(a_killed_writer_leaves_a_whole_file),
     };
     enum { OF_ROWS_COUNT = sizeof tests_of_rows / sizeof *tests_of_rows };
-    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 6];
+    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 7];
     int count = 0;
     for (int t = 0; t < OF_ROWS_COUNT; t++)
         for (int r = 0; r < ROWS; r++) {
@@ -339,6 +358,7 @@ int main(void) {
     tests[count++] = (struct CMUnitTest)TEST(a_link_of_another_user_is_not_followed);
     tests[count++] = (struct CMUnitTest)TEST(only_files_are_replaced);
     tests[count++] = (struct CMUnitTest)TEST(texts_and_numbers_stand_beside_a_model);
+    tests[count++] = (struct CMUnitTest)TEST(what_is_no_utf8_is_refused);
     return _cmocka_run_group_tests("models/test_save", tests, (size_t)count, make_folder,
                                    drop_folder);
 }
