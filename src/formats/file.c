@@ -215,8 +215,8 @@ static const wb_record *step(const wb_record *r, const char *path, const char **
     size_t best = 0;
     for (int64_t i = 0; i < r->count; i++) {
         char number[24];
-        (void)snprintf(number, sizeof number, "%lld", (long long)i + 1);
-        const char *name = wb_record_name(r, i) ? wb_record_name(r, i) : number;
+        const char *name = wb_record_name(r, i);
+        if (!name) (void)snprintf(number, sizeof number, "%lld", (long long)i + 1), name = number;
         const size_t length = strlen(name);
         if (strncmp(path, name, length) != 0 || (path[length] && path[length] != '.')) continue;
         if (found && length <= best) continue;

@@ -104,9 +104,11 @@ static const char *text_stranger(const wb_mapping *map) {
     size_t at = begins(map, 0, BYTES("\xEF\xBB\xBF")) ? 3 : 0;
     while (at < size && strchr(" \t\r\n", map->bytes[at]) && map->bytes[at]) at++;
     const char *text = (const char *)map->bytes + at;
+    const bool is_xml = size - at > 14 && strncasecmp(text, "<?xml", 5) == 0;
     if (size - at > 14 &&
         (strncasecmp(text, "<!doctype html", 14) == 0 || strncasecmp(text, "<html", 5) == 0))
         return HTML;
+    if (is_xml) return has(map->bytes, size, "<html") ? HTML : "an XML file, which has no arrays";
     if (at == size || *text != '{') return NULL;
     return has(map->bytes, size, "\"weight_map\"")
                ? "the index of a model in several safetensors files, which it names: open those"

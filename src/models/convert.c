@@ -1,6 +1,8 @@
 /* A file's tree into a file of another format. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "formats/format.h"
 #include "layers/layer.h"
 #include "models/flux.h"
@@ -54,27 +56,47 @@ static bool move_texts(wb_file *file, wb_record *root) {
     texts->count = before;
     for (int64_t i = 0; i < before; i++)
         texts->children[i] = old->children[i], texts->names[i] = old->names[i];
-    for (int64_t i = root->count; i-- > 0;) {
-        if (root->children[i]->kind != WB_RECORD_TEXT) continue;
-        texts->names[texts->count] = root->names[i];
-        texts->children[texts->count++] = root->children[i];
-        drop_child(root, root->children[i]);
+    int64_t kept = 0;
+    for (int64_t i = 0; i < root->count; i++) {
+        const bool is_text = root->children[i]->kind == WB_RECORD_TEXT;
+        wb_record *to = is_text ? texts : root;
+        int64_t *place = is_text ? &texts->count : &kept;
+        to->names[*place] = root->names[i];
+        to->children[(*place)++] = root->children[i];
     }
+    root->count = kept;
     file->metadata = texts;
     return true;
 }
 
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Of the models that have their text, leaves out what the text says. */
+static bool leave_out_settings(wb_file *file, const wb_format *format, wb_record *root) {
+    wb_left_out settings = {.count = 0};
+    const wb_record *texts = file->metadata;
+    const char **names = wb_alloc_list(texts->count + 1, sizeof *names);
+    if (!names) return false;
+    if (texts->count) memcpy(names, texts->names, (size_t)texts->count * sizeof *names);
+    qsort(names, (size_t)texts->count, sizeof *names, by_text);
+    bool good = true;
+    for (int64_t i = 0; good && i < root->count; i++) {
+        const char *text = wb_structure_key(root->names[i], &file->arena);
+        if (text && bsearch(&text, names, (size_t)texts->count, sizeof *names, by_text))
+            good = wb_leave_out(format, &file->arena, root->children[i], root->names[i], &settings);
+    }
+    wb_release(names);
+    return good && !wb_failed();
+}
+
 /* Takes out what the format cannot hold; of a model that has its text, the text has the values. */
 static bool leave_out(wb_file *file, const wb_format *format, wb_record *root, wb_left_out *out) {
-    wb_left_out settings = {.count = 0};
     const bool has_only_arrays = format->has_metadata && !format->has_values;
-    if (has_only_arrays && root->names && !move_texts(file, root)) return false;
-    for (int64_t i = 0; has_only_arrays && root->names && i < root->count; i++) {
-        const char *text = wb_structure_key(root->names[i], &file->arena);
-        if (text && wb_record_below(file->metadata, text) &&
-            !wb_leave_out(format, &file->arena, root->children[i], root->names[i], &settings))
-            return false;
-    }
+    if (has_only_arrays && root->names &&
+        !(move_texts(file, root) && leave_out_settings(file, format, root)))
+        return false;
     return !wb_failed() && wb_leave_out(format, &file->arena, root, "", out);
 }
 

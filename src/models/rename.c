@@ -58,11 +58,15 @@ static bool can_turn(const renamer *n, const wb_record *r, const wb_rename_row *
                      const char *name) {
     char text[100];
     const bool is_array = r->kind == WB_RECORD_ARRAY;
+    const bool has_type = r->kind == WB_RECORD_OPAQUE && r->data && r->type;
     const char *why = is_array ? obstacle(r, row, text) : NULL;
     if (is_array && !why) return true;
-    (void)wb_fail(WB_ERROR_SHAPE, "%s: rename table, line %d: %s is %s%s%s", n->file->path,
-                  row->line, name, is_array ? wb_sizes_text(r->ndim, r->sizes) : "no array",
-                  why ? ", and " : "", why ? why : "");
+    (void)wb_fail(WB_ERROR_SHAPE, "%s: rename table, line %d: %s is %s%.60s%s%s", n->file->path,
+                  row->line, name,
+                  is_array   ? wb_sizes_text(r->ndim, r->sizes)
+                  : has_type ? "of a type that Weber does not have, "
+                             : "no array",
+                  has_type ? r->type : "", why ? ", and " : "", why ? why : "");
     return false;
 }
 

@@ -220,6 +220,10 @@ static const stranger_row strangers[] = {
     {"GGUF", "m.gguf", BYTES("GGUF\3\0\0\0"), "is a GGUF file"},
     {"ONNX", "m.onnx", BYTES("\x08\x0e:y\n\x11\n\1x\x12\1W"), "is an ONNX file"},
     {"a pickle of protocol 0", "a.pkl", BYTES("(dp0\nVw\np1\nI1\ns."), "is a pickle of Python's"},
+    {"a page of XHTML", "a.npz", BYTES("<?xml version=\"1.0\"?>\n<html>Not found</html>"),
+     "is an HTML page, no model: perhaps of a download that failed"},
+    {"an XML file", "a.bson", BYTES("<?xml version=\"1.0\"?>\n<Error>no access</Error>"),
+     "is an XML file, which has no arrays"},
     {"an HTML page", "a.safetensors", BYTES("\n<!DOCTYPE html><html>Not found</html>"),
      "is an HTML page, no model: perhaps of a download that failed"},
     {"the index of several files", "model.safetensors.index.json",
@@ -251,6 +255,9 @@ static void types_that_weber_lacks_are_named(void **state) {
     assert_int_equal(wb_load(path_of("f8.safetensors"), model), WB_ERROR_UNSUPPORTED);
     assert_error(WB_ERROR_UNSUPPORTED,
                  "weight must be an array of a type that Weber has, but is F8_E4M3 in the file");
+    assert_int_equal(wb_load(path_of("f8.safetensors"), model, .rename = "weight -> w transpose"),
+                     WB_ERROR_SHAPE);
+    assert_error(WB_ERROR_SHAPE, "line 1: weight is of a type that Weber does not have, F8_E4M3");
     wb_free(model);
     assert_int_equal(wb_convert(path_of("f8.safetensors"), path_of("f8.npz")),
                      WB_ERROR_UNSUPPORTED);

@@ -245,51 +245,109 @@ static bool print_model(const char *path, const char *key) {
     return model != NULL;
 }
 
-/* The text of a model that was printed says nothing more. */
-static bool is_structure_of(const char *name, const char *key) {
-    const size_t length = strlen(key);
-    return strncmp(name, key, length) == 0 && strcmp(name + length, "_structure") == 0;
+/* A key that has the text of a model beside it, KEY_structure. */
+typedef struct structure {
+    char *key;
+    bool is_printed; /* as layers: the text says nothing more */
+} structure;
+
+typedef struct structures {
+    structure *list; /* by key */
+    size_t count;
+} structures;
+
+static const char ending[] = "_structure";
+
+/* Bytes of the key in KEY_structure; 0: the name is none. */
+static size_t key_bytes(const char *name) {
+    const size_t length = name ? strlen(name) : 0, end = sizeof ending - 1;
+    return length > end && strcmp(name + length - end, ending) == 0 ? length - end : 0;
 }
 
-static bool has_structure(const wb_record *texts, const char *key) {
-    for (int64_t i = 0; i < wb_record_count(texts); i++)
-        if (wb_record_name(texts, i) && is_structure_of(wb_record_name(texts, i), key)) return true;
-    return false;
+static int by_key(const void *a, const void *b) {
+    const structure *left = a, *right = b;
+    return strcmp(left->key, right->key);
 }
 
-/* A struct of Julia's, or what has a structure. */
-static bool may_be_model(const wb_file *file, int64_t i) {
-    const wb_record *root = wb_file_root(file);
-    const char *key = wb_record_name(root, i);
-    return wb_record_kind_of(wb_record_at(root, i)) == WB_RECORD_STRUCT ||
-           has_structure(root, key) || has_structure(wb_file_metadata(file), key);
+static void add_structures(structures *all, const wb_record *texts) {
+    for (int64_t i = 0; i < wb_record_count(texts) && all->list; i++) {
+        const char *name = wb_record_name(texts, i);
+        const size_t bytes = key_bytes(name);
+        char *key = bytes ? strndup(name, bytes) : NULL;
+        if (key) all->list[all->count++] = (structure){.key = key};
+    }
+}
+
+static structures structures_of(const wb_file *file) {
+    const wb_record *root = wb_file_root(file), *about = wb_file_metadata(file);
+    const size_t most = (size_t)(wb_record_count(root) + wb_record_count(about));
+    structures all = {.list = calloc(most + 1, sizeof *all.list)};
+    add_structures(&all, root);
+    add_structures(&all, about);
+    if (all.count) qsort(all.list, all.count, sizeof *all.list, by_key);
+    return all;
+}
+
+/* The first of that key; NULL: there is none. */
+static structure *structure_of(const structures *all, const char *key) {
+    size_t from = 0, to = all->count;
+    while (from < to) {
+        const size_t middle = (from + to) / 2;
+        if (strcmp(all->list[middle].key, key) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    const bool is_there = from < all->count && strcmp(all->list[from].key, key) == 0;
+    return is_there ? &all->list[from] : NULL;
+}
+
+static void forget_structures(structures *all) {
+    for (size_t i = 0; i < all->count; i++) free(all->list[i].key);
+    free(all->list);
+}
+
+/* The text of a model that was printed. */
+static bool is_said(const structures *all, const char *name) {
+    char *key = key_bytes(name) ? strndup(name, key_bytes(name)) : NULL;
+    const structure *s = key ? structure_of(all, key) : NULL;
+    free(key);
+    return s && s->is_printed;
 }
 
 /* What is left of a map whose models were printed. */
-static void print_rest(const wb_file *file, const bool *is_model) {
+static void print_rest(const wb_file *file, const bool *is_model, const structures *all) {
     const wb_record *root = wb_file_root(file);
     shown s = {.table = NULL};
-    for (int64_t i = 0; i < wb_record_count(root); i++) {
-        bool is_said = is_model[i];
-        for (int64_t k = 0; k < wb_record_count(root) && !is_said; k++)
-            is_said =
-                is_model[k] && is_structure_of(wb_record_name(root, i), wb_record_name(root, k));
-        if (!is_said) print_child(root, i, "", 0, &s);
-    }
+    for (int64_t i = 0; i < wb_record_count(root); i++)
+        if (!is_model[i] && !is_said(all, wb_record_name(root, i))) print_child(root, i, "", 0, &s);
     if (s.arrays) print_sums(&s);
     forget(&s);
 }
 
-/* False: there is no model, and nothing was printed. */
+/* A struct of Julia's, or what has a structure. */
+static bool may_be_model(const wb_record *root, int64_t i, const structures *all) {
+    return wb_record_kind_of(wb_record_at(root, i)) == WB_RECORD_STRUCT ||
+           structure_of(all, wb_record_name(root, i));
+}
+
+/* False: there is no model, and nothing was printed. Each model reads the file once more. */
 static bool print_models(const wb_file *file, const char *path) {
+    enum { MOST_TRIED = 20 };
     const wb_record *root = wb_file_root(file);
     const int64_t count = wb_record_kind_of(root) == WB_RECORD_MAP ? wb_record_count(root) : 0;
     bool *is_model = calloc((size_t)count + 1, sizeof *is_model), is_any = false;
-    for (int64_t i = 0; is_model && i < count; i++) {
-        is_model[i] = may_be_model(file, i) && print_model(path, wb_record_name(root, i));
+    structures all = structures_of(file);
+    for (int64_t i = 0, tried = 0; is_model && i < count && tried < MOST_TRIED; i++) {
+        structure *text = structure_of(&all, wb_record_name(root, i));
+        if (!may_be_model(root, i, &all)) continue;
+        tried++;
+        is_model[i] = print_model(path, wb_record_name(root, i));
+        if (text) text->is_printed = is_model[i];
         is_any = is_any || is_model[i];
     }
-    if (is_any) print_rest(file, is_model);
+    if (is_any) print_rest(file, is_model, &all);
+    forget_structures(&all);
     free(is_model);
     return is_any;
 }
