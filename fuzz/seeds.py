@@ -78,7 +78,8 @@ def files():
     yield "npz/zip64", zipped([("a.npy", array, 0), ("b.npy", array, 8)], zip64=True)
     names = b"\0".join([b"0.weight", b"0.bias", b"3.weight", b"h.0.attn.c", b"a.b.c.weight", b"layer1_2"]) + b"\0"
     tables = [b"0.weight -> layers.1.weight flip # Conv2d\n*.bias   -> layers.*+1.bias\n3.weight -> x transpose\n",
-              b"h.*.attn.* -> layers.*+1.*\n**.weight -> **.w\n\"a b\" -> \"*\"\n", b"layer*_* -> layers.*.*\n*.num ->\n", b""]
+              b"h.*.attn.* -> layers.*+1.*\n**.weight -> **.w\n\"a b\" -> \"*\"\n", b"layer*_* -> layers.*.*\n*.num ->\n",
+              b"3.weight -> q part 1/3 along 1\n3.weight -> k permute 1,0 part 2/2 along 0\n", b""]
     for i, table in enumerate(tables):
         yield f"rename/{i}", table + b"\0" + names
     structures = ["Chain(LayerNorm(3, relu, eps=0.5), GroupNorm(4, 2), SkipConnection(Dense(4 => 4), +))",
