@@ -234,6 +234,12 @@ static const char *old_name(const wb_flat_entry *entry) {
     return entry->record->origin ? entry->record->origin : entry->path;
 }
 
+static bool is_taken(const renamer *n, const char *name) {
+    for (int64_t i = 0; i < n->flat.count; i++)
+        if (strcmp(old_name(&n->flat.entries[i]), name) == 0) return true;
+    return false;
+}
+
 static bool check_rows(const renamer *n) {
     char names[400] = "nothing";
     size_t used = 0;
@@ -243,6 +249,14 @@ static bool check_rows(const renamer *n) {
     for (int64_t i = 0; i < n->table.count; i++) {
         const wb_rename_row *row = &n->table.rows[i];
         if (row->is_used || row->is_pattern) continue;
+        if (is_taken(n, row->from)) {
+            (void)wb_fail(
+                WB_ERROR_ARGUMENT,
+                "%s: rename table, line %d: an earlier row, with another left side, takes "
+                "\"%.200s\"",
+                n->file->path, row->line, row->from);
+            return false;
+        }
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "%s: rename table, line %d: there is no \"%.200s\" in the file; there is %s",
                       n->file->path, row->line, row->from, names);

@@ -289,6 +289,8 @@ static const tree_row tree_rows[] = {
     {"a name that is not there", "0.weight -> a\n\n5.weight -> b", WB_ERROR_ARGUMENT,
      "torch.npz: rename table, line 3: there is no \"5.weight\" in the file; there is 0.bias, "
      "0.weight, 3.weight"},
+    {"a row that comes too late", "*.bias -> b.*\n0.bias -> c", WB_ERROR_ARGUMENT,
+     "torch.npz: rename table, line 2: an earlier row, with another left side, takes \"0.bias\""},
     {"two names that become one", "*.weight -> w.*\n0.bias -> w.0", WB_ERROR_ARGUMENT,
      "torch.npz: two arrays cannot have one name, but \"0."},
     {"a name that is taken", "0.bias -> 3.weight", WB_ERROR_ARGUMENT, "would both be \"3.weight\""},
@@ -481,6 +483,6 @@ int main(void) {
     for (int i = 0; i < TREES; i++)
         rows[NAMES + FAULTS + i] = TEST_ROW(&tree_rows[i], a_renaming_is_refused);
     const int failed = cmocka_run_group_tests_name("rows", rows, NULL, NULL) +
-                 cmocka_run_group_tests_name("renaming", tests, NULL, NULL);
+                       cmocka_run_group_tests_name("renaming", tests, NULL, NULL);
     return remove_folder(NULL) || failed;
 }
