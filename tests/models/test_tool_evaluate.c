@@ -126,7 +126,7 @@ static void expect_all_right(const char *arguments, const char *count) {
 static void images_are_turned(void) {
     save_two_pixels("two.bson");
     wb_scope_open();
-    wb_array *x = wb_from(WB_F32, ((const float[]){0, 1, 0, 0, /**/ 0, 0, 1, 0}), 2, 1, 2, 2);
+    wb_array *x = wb_from(WB_F64, ((const double[]){0, 1, 0, 0, /**/ 0, 0, 1, 0}), 2, 1, 2, 2);
     wb_array *y = wb_from(WB_I64, ((const int64_t[]){0, 1}), 2);
     expect(wb_save_named("n.npz", {"x", x}, {"y", y}) == WB_OK);
     expect(wb_save_named("t.npz", {"x_test", wb_permute(x, 2, 0, 1, 3)},
@@ -135,12 +135,19 @@ static void images_are_turned(void) {
                          {"b", wb_onehot(y, 2)}) == WB_OK);
     wb_scope_close();
     expect_all_right("evaluate two.bson --data=n.npz", "two.bson: 2 observations of n.npz\n");
+    expect(!strstr(output, "warning")); /* of f64 given to f32 */
     expect_all_right("evaluate two.bson --data=n.npz --layout=NCHW", "2 observations");
     expect_all_right("evaluate two.bson --data=n.npz --layout=WHCN", "2 observations");
     expect_all_right("evaluate two.bson --data=t.npz --layout=NHWC", "2 observations");
     expect_all_right("evaluate two.bson --data=h.safetensors --x=a --y=b --layout=HWCN", "2 obs");
     expect(weber("evaluate two.bson --data=t.npz --layout=NCHW") == 0);
     expect_part(output, "accuracy 0.00%\n");
+    wb_layer *conv = wb_chain(wb_conv({1, 1}, 2, 2), wb_flatten());
+    expect(wb_save("conv.bson", conv) == WB_OK);
+    wb_free(conv);
+    expect(weber("evaluate conv.bson --data=t.npz") == 1);
+    expect_part(output,
+                "input has 1 channels in (2, 2, 1, 2); --layout=NHWC and the like say what");
     expect(weber("evaluate two.bson --data=n.npz --layout=NHW") == 1);
     expect_part(output, "weber evaluate: the layout NHW has 3 dimensions, x has 4\n");
     expect(weber("evaluate two.bson --data=n.npz --layout=CHW") == 1);

@@ -224,7 +224,8 @@ void dataset_close(dataset *set) { free(set->names); }
 void dataset_prepare(wb_batch *batch, void *user) {
     const dataset *set = user;
     wb_array *x = batch->x;
-    if (set->scale != 1 || wb_dtype_of(x) == WB_BOOL)
+    const wb_dtype dtype = wb_dtype_of(x); /* f64 is what NumPy has where nobody asked for it */
+    if (set->scale != 1 || dtype == WB_BOOL || dtype == WB_F64)
         x = wb_mul_number(wb_cast(x, WB_F32), set->scale);
     if (set->order[0] || set->order[1]) x = wb_permute_make(x, set->ndim, set->order);
     if (set->add_channel) {

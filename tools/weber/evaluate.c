@@ -103,7 +103,10 @@ static bool explore(wb_layer *model, wb_loader *data, const dataset *set, const 
         if (!y) {
             (void)fputs("weber evaluate: ", stderr);
             put_plain_to(stderr, message, sizeof message);
-            (void)fputc('\n', stderr);
+            (void)fprintf(stderr, "%s\n",
+                          set->ndim > 2 && !s->data.layout
+                              ? "; --layout=NHWC and the like say what the dimensions of x are"
+                              : "");
         }
     }
     const bool is_fine = y && has_classes(y, set, s, m);
