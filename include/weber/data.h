@@ -70,8 +70,8 @@ typedef struct wb_batch {
     wb_array *x, *y;
     wb_array *more[WB_MORE_ARRAYS];
     int64_t index; /* place in the epoch, from 0 */
-    /* observations in it: batchsize, or fewer in the last one. With .shard it can be 0 there: then
-     * the arrays have observations of other ranks, which do not count */
+    /* observations in it: batchsize, or fewer in the last one. With .shard it can be 0 there, and
+     * the arrays are (..., 0): a rank goes through the step with the others, and adds nothing */
     int64_t size;
     int64_t epoch;      /* of the loader, from 0 */
     wb_loader *loader_; /* private */

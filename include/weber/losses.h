@@ -7,9 +7,9 @@
  *     wb_array *m = wb_mse(p, y, .weights = mask, .agg = WB_AGG_SUM);  // mask (N), bool
  *
  * Sizes of p and y agree, nothing is broadcast (WB_ERROR_SHAPE names both); y may also be a number
- * without dimensions. y is converted to p's type. An empty batch is an error. f16 and bf16 are
- * computed in f32, and the result is converted back. Names and defaults are those of Flux, whose
- * formulas these are where no other source is named. */
+ * without dimensions. y is converted to p's type. Of a batch without observations, (K, 0), a loss
+ * is 0. f16 and bf16 are computed in f32, and the result is converted back. Names and defaults are
+ * those of Flux, whose formulas these are where no other source is named. */
 #ifndef WEBER_LOSSES_H
 #define WEBER_LOSSES_H
 

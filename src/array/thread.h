@@ -20,7 +20,7 @@ typedef struct wb_drawing {
     uint64_t key;   /* of the step, added to the thread's */
     int64_t part;   /* its number among all */
     int64_t first;  /* the number of its first observation */
-    int64_t count;  /* of observations that its arrays have; 0: unknown */
+    int64_t count;  /* of observations that its arrays have; -1: unknown */
 } wb_drawing;
 
 typedef struct wb_thread {
@@ -50,7 +50,6 @@ typedef struct wb_thread {
     bool seeded;
     bool training;
     struct wb_divisor *divisor; /* where losses note theirs; or NULL */
-    bool is_unobserved;         /* the batch of the loss has no observations of this rank's own */
     int64_t pending_nodes;      /* made since the last evaluation */
     wb_array **effects; /* referred to: nodes that the next evaluation computes, in this order */
     int64_t effect_count, effect_capacity;

@@ -108,7 +108,7 @@ static void collate(const observations *o, wb_batch *batch) {
     wb_array *const *lists[WB_LOADER_SOURCES] = {NULL};
     for (int k = 0; k < WB_LOADER_SOURCES; k++)
         if (o->is_there[k]) lists[k] = &o->all[k * o->size];
-    const int64_t size = batch->size; /* 0: the arrays are other ranks' observations */
+    const int64_t size = batch->size; /* 0: the arrays are made of other ranks' observations */
     batch->size = o->size;
     const wb_status status = desc->collate(batch, lists, desc->user);
     batch->size = size;
@@ -116,6 +116,14 @@ static void collate(const observations *o, wb_batch *batch) {
         (void)wb_fail(status, "loader: collate: %s", wb_status_text(status));
     else if (!batch->x && !wb_failed())
         (void)wb_fail(WB_ERROR_ARGUMENT, "loader: collate must set the batch's x");
+}
+
+/* Of a batch without observations, arrays of those that it was made of become arrays of none. */
+static void cut(wb_batch *batch, int64_t size) {
+    for (int k = 0; k < WB_LOADER_SOURCES && batch->size == 0 && !wb_failed(); k++) {
+        wb_array **x = place_in(batch, k);
+        if (*x && wb_numobs(*x) == size) *x = wb_getobs(*x, 0, 0);
+    }
 }
 
 void wb_collate(const wb_loader *loader, wb_batch *batch) {
@@ -129,6 +137,7 @@ void wb_collate(const wb_loader *loader, wb_batch *batch) {
             collate(&o, batch);
         else
             stack(&o, batch);
+        cut(batch, o.size);
     }
     if (numbers) wb_read_end(places);
     wb_release(o.all);

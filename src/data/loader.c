@@ -331,14 +331,20 @@ static int64_t most_of(const wb_loader *loader) {
     return size < n ? size : n;
 }
 
-/* The observations that the arrays of a batch have: where the rank has none, the last ones, as many
- * as in other batches, so that the step is known. */
+/* The observations of which the arrays of a batch are made. What a function makes (collate.c) has
+ * sizes that only the function knows: for a rank that has none, it makes those of others. */
+static int64_t made_of(const wb_loader *loader, int64_t index) {
+    const int64_t size = size_of(loader, index);
+    return size == 0 && loader->desc.observe ? most_of(loader) : size;
+}
+
+/* Their places in the order; the last ones where the rank has none. */
 static const int64_t *part_of(const wb_loader *loader, const int64_t *order, int64_t index,
                               int64_t *size) {
-    *size = size_of(loader, index);
-    if (*size > 0) return order + place_in_order(loader, index);
-    *size = most_of(loader);
-    return order + loader->observations - *size;
+    const int64_t begin = place_in_order(loader, index);
+    *size = made_of(loader, index);
+    const int64_t latest = loader->observations - (*size ? *size : 1);
+    return order + (size_of(loader, index) ? begin : latest);
 }
 
 static void copy_observations(const source *s, const int64_t *order, int64_t size, char *out) {
@@ -411,6 +417,7 @@ static void fill(const wb_loader *loader, slot *s, int64_t index, int64_t epoch,
     void *data[WB_LOADER_SOURCES];
     s->status = WB_OK;
     order = part_of(loader, order, index, &size);
+    if (size == 0) return;
     for (int i = 0; i < loader->count; i++) {
         data[i] = s->buffers[i]->handle;
         copy_observations(&loader->sources[i], order, size, data[i]);
@@ -468,7 +475,7 @@ static void apply_maps(const wb_loader *loader, wb_batch *batch) {
 static void wrap_slot(wb_loader *loader, slot *s, int64_t index, int64_t epoch, wb_batch *batch) {
     *batch = batch_of(loader, index, epoch);
     wb_buffer **buffers = outgoing(loader, s);
-    const int64_t last = batch->size ? batch->size : most_of(loader);
+    const int64_t last = made_of(loader, index);
     for (int i = 0; i < loader->count; i++) {
         const wb_array *whole = loader->sources[i].array;
         int64_t sizes[WB_MAX_DIMS];

@@ -12,19 +12,6 @@ bool wb_is_sizing(void) {
     return thread && thread->is_sizing;
 }
 
-bool wb_is_unobserved(void) {
-    const wb_thread *thread = wb_thread_get();
-    return thread && thread->is_unobserved;
-}
-
-bool wb_set_unobserved(bool unobserved) {
-    wb_thread *thread = wb_thread_get();
-    if (!thread) return false;
-    const bool before = thread->is_unobserved;
-    thread->is_unobserved = unobserved;
-    return before;
-}
-
 bool wb_set_training(bool training) {
     wb_thread *thread = wb_thread_get();
     if (!thread) return false;

@@ -9,11 +9,6 @@ bool wb_is_training(void);
 /* Sets it; returns what it was. */
 bool wb_set_training(bool training);
 
-/* True while the loss is built of a batch without observations of this rank's own: what goes to
- * other ranks must leave them out. */
-bool wb_is_unobserved(void);
-bool wb_set_unobserved(bool unobserved); /* returns what it was */
-
 /* True while only the sizes of what a model makes are asked for. */
 bool wb_is_sizing(void);
 

@@ -31,19 +31,16 @@ static wb_array *list_of(wb_array *all, int64_t i, const wb_array *like) {
 /* As wb_moments_make: the mean is rounded, and what is left of x has a mean of its own. */
 wb_over_ranks wb_statistics_over_ranks(wb_array *x, int count, const int64_t *dims) {
     const wb_over_ranks failed = {{NULL, NULL}, NULL};
-    const bool counts = !wb_is_unobserved();
-    const wb_dtype dtype = (wb_dtype)x->dtype;
-    wb_array *is_in = wb_cast(wb_late(counts), dtype), *sums = wb_sum_make(x, count, dims);
+    wb_array *sums = wb_sum_make(x, count, dims);
     if (!sums) return failed;
     const int64_t channels = wb_count(sums);
     const double numbers = channels ? (double)(wb_count(x) / channels) : 0;
-    wb_array *own = wb_cast(wb_late(counts ? numbers : 0), dtype), *first[] = {wb_mul(sums, is_in)};
-    wb_array *all = over_ranks(1, first, own);
+    wb_array *own = wb_cast(wb_late(numbers), (wb_dtype)x->dtype);
+    wb_array *all = over_ranks(1, &sums, own);
     wb_array *total = all ? wb_slice(all, 0, channels, channels + 1, 1) : NULL;
     wb_array *mean = wb_div(list_of(all, 0, sums), total), *c = wb_sub(x, mean);
     if (!c) return failed;
-    wb_array *second[] = {wb_mul(wb_sum_make(c, count, dims), is_in),
-                          wb_mul(wb_sum_make(wb_square(c), count, dims), is_in)};
+    wb_array *second[] = {wb_sum_make(c, count, dims), wb_sum_make(wb_square(c), count, dims)};
     all = over_ranks(2, second, own);
     wb_array *d = wb_div(list_of(all, 0, sums), total);
     wb_array *variance = wb_sub(wb_div(list_of(all, 1, sums), total), wb_square(d));
@@ -80,10 +77,10 @@ bool wb_check_channels(const wb_array *x, int64_t channels) {
 /* ---- running statistics ---- */
 
 bool wb_check_training(const wb_layer *layer, const wb_array *x, int64_t count, bool is_written) {
-    if (count < 2)
+    if (count == 1)
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "input %s has %lld number%s for each channel; training needs two or more",
-                      wb_text_of(x), (long long)count, count == 1 ? "" : "s");
+                      "input %s has 1 number for each channel; training needs two or more",
+                      wb_text_of(x));
     else if (layer->shared_ && is_written)
         (void)wb_fail(WB_ERROR_ARGUMENT, "a shared model is read-only; wb_test_mode");
     else

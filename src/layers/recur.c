@@ -103,14 +103,16 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
         return wb_fail_null(WB_ERROR_SHAPE,
                             "input must be features, then, if any, batch and time, got %s",
                             wb_text_of(x));
-    int count = take_hidden(r, x, states);
+    /* a batch without columns goes on with nobody's sequence */
+    const bool has_any = x->ndim == 1 || x->sizes[1] > 0;
+    int count = has_any ? take_hidden(r, x, states) : 0;
     if (count < 0) return NULL;
     wb_array *y;
     if (x->ndim == 3)
         y = run_sequence(r->cell, x, 2, &count, states);
     else
         y = (count = step(r->cell, x, count, states)) > 0 ? states[0] : NULL;
-    for (int s = 0; y && s < count; s++)
+    for (int s = 0; y && has_any && s < count; s++)
         if (wb_state_write(&r->hidden[s], states[s]) != WB_OK) return NULL;
     return y;
 }

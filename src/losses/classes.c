@@ -164,5 +164,6 @@ wb_array *wb_accuracy(wb_array *p, wb_array *y) {
     if (labels && wb_is_readable(y) && !wb_check_labels("accuracy", y, p->sizes[0], 0)) return NULL;
     wb_array *wanted = labels ? wb_unsqueeze(y, 0) : wb_argmax(y, 0);
     wb_array *is_right = AND(EQ(wb_argmax(p, 0), wanted), wb_is_answer(p));
-    return wb_mean(wb_cast(is_right, WB_F32));
+    is_right = wb_cast(is_right, WB_F32);
+    return is_right && wb_count(is_right) == 0 ? wb_sum(is_right) : wb_mean(is_right);
 }

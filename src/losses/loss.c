@@ -120,15 +120,24 @@ static bool may_use_arrays(const char *name, const wb_loss_desc *d) {
     return true;
 }
 
+/* No elements, though there may be observations. */
+static bool has_nothing(const wb_array *p) {
+    for (int d = 0; d + 1 < p->ndim; d++)
+        if (p->sizes[d] == 0) return true;
+    return false;
+}
+
 bool wb_check_prediction(const char *name, const wb_array *p, const wb_array *y) {
     if (!wb_may_use_array(name, p, "the prediction") || !wb_may_use_array(name, y, "the target"))
         return false;
     if (!wb_dtype_is_float((wb_dtype)p->dtype))
         (void)wb_fail(WB_ERROR_DTYPE, "%s: the prediction %s is %s, not floating", name,
                       wb_text_of(p), wb_dtype_name((wb_dtype)p->dtype));
-    else if (wb_count(p) == 0)
-        (void)wb_fail(WB_ERROR_SHAPE, "%s: the batch is empty: the prediction has sizes %s", name,
-                      wb_text_of(p));
+    else if (has_nothing(p))
+        (void)wb_fail(WB_ERROR_SHAPE,
+                      "%s: an observation of the prediction must have at least one element, got "
+                      "sizes %s",
+                      name, wb_text_of(p));
     else
         return true;
     return false;
@@ -288,6 +297,9 @@ static wb_array *weighted_mean(wb_array *sum, wb_array *total) {
     return DIV(sum, SELECT(EQ(total, NUM(0)), NUM(1), total));
 }
 
+/* 0 where there is nothing. */
+static wb_array *mean(wb_array *l) { return wb_count(l) ? wb_mean(l) : wb_sum(l); }
+
 wb_array *wb_loss_aggregate(const wb_loss *loss, wb_array *l, wb_array *inside) {
     weights w;
     if (!l || !take_weights(loss, l, &w)) return NULL;
@@ -295,7 +307,7 @@ wb_array *wb_loss_aggregate(const wb_loss *loss, wb_array *l, wb_array *inside) 
     wb_array *terms = by_weights(&w, l);
     if (loss->desc->agg == WB_AGG_SUM) terms = wb_sum(terms);
     if (loss->desc->agg == WB_AGG_MEAN)
-        terms = is_weighted ? weighted_mean(wb_sum(terms), divisor(&w, l, inside)) : wb_mean(terms);
+        terms = is_weighted ? weighted_mean(wb_sum(terms), divisor(&w, l, inside)) : mean(terms);
     return terms && terms->dtype != loss->dtype ? wb_cast(terms, loss->dtype) : terms;
 }
 

@@ -52,6 +52,8 @@ static wb_array *infonce(wb_loss *loss) {
     wb_array *scale = NUM(1 / temperature);
     wb_array *all = MUL(wb_matmul_op(y, p, true, false), scale); /* (j, i) */
     wb_array *own = MUL(along(loss, MUL(p, y)), scale);
-    return wb_loss_aggregate(loss, SUB(wb_logsumexp(all), own), NULL);
+    /* of no vectors no largest is asked for */
+    wb_array *against = loss->p->sizes[1] ? wb_logsumexp(all) : along(loss, all);
+    return wb_loss_aggregate(loss, SUB(against, own), NULL);
 }
 WB_LOSS_FUNCTIONS(infonce_loss, VECTORS | WB_LOSS_TEMPERATURE, infonce)

@@ -299,7 +299,7 @@ void wb_vjp_normalise(wb_array *o, wb_array *g, const bool *want, wb_array **out
     if (gain && !one_gain) out[1] = MUL(d, MUL(c, NEG(scale))), d = MUL(d, gain);
     wb_array *dc = MUL(d, c), *total = dc ? sum(dc, mask, false) : NULL;
     if (!total) return;
-    if (one_gain) out[1] = MUL(total, NEG(scale));
+    if (one_gain) out[1] = wb_count(x) ? MUL(total, NEG(scale)) : total; /* of nothing, 0 */
     wb_array *slope = MUL(MUL(mean(dc, mask, false), scale), scale);
     wb_array *rest = SUB(SUB(d, mean(d, mask, false)), MUL(c, slope));
     if (one_gain) scale = MUL(scale, gain);

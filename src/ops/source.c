@@ -78,8 +78,8 @@ void wb_seed(uint64_t seed) {
  * one of each observation, along the last dimension, all parts have in common. */
 static int64_t elements_before(const wb_drawing *d, int ndim, const int64_t *sizes) {
     if (!d->is_shared) return 0;
-    if (d->count <= 0) return -1;
-    if (d->is_common || ndim == 0 || sizes[ndim - 1] % d->count != 0) return 0;
+    if (d->count < 0) return -1;
+    if (d->is_common || ndim == 0 || d->count == 0 || sizes[ndim - 1] % d->count != 0) return 0;
     return wb_count_sizes(ndim, sizes) / d->count * d->first;
 }
 

@@ -74,7 +74,7 @@ wb_draws wb_draws_begin(const wb_optimiser *o, const wb_batch *whole, const wb_b
         .key = UINT64_C(0x9E3779B97F4A7C15) * (uint64_t)(o->step + 1),
         .part = rank * parts + number,
         .first = rank * size + number * ((size + parts - 1) / parts),
-        .count = has_x ? wb_numobs(part->x) : 0,
+        .count = has_x ? wb_numobs(part->x) : -1,
     };
     thread->counter = 0;
     return left;

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "gradient/mode.h"
 #include "layers/layer.h"
+#include "ops/ops.h"
 #include "optimise/distributed.h"
 
 /* ---- lifetime ---- */
@@ -161,7 +162,12 @@ wb_gradients *wb_gradients_new(wb_layer *model) {
 
 /* ---- making ---- */
 
-/* Differentiates l into g, which then references the values and l. */
+/* The loss that a part has. Of no observations a mean is NaN, but it counts with a weight of 0. */
+static wb_array *loss_of(const wb_gradients *g, wb_array *l) {
+    return g->observations ? l : wb_beside(l, wb_full_make((wb_dtype)l->dtype, 0, 0, NULL));
+}
+
+/* Differentiates l into g, which then references the values and the loss. */
 static bool fill(wb_gradients *g, wb_array *l, wb_precision *precision) {
     wb_array *scaled = wb_precision_scaled(precision, g, l);
     if (!scaled || wb_gradient_of(scaled, (int)g->distinct, g->arrays, g->values) != WB_OK) {
@@ -170,8 +176,8 @@ static bool fill(wb_gradients *g, wb_array *l, wb_precision *precision) {
     }
     for (int64_t k = 0; k < g->distinct; k++)
         if (g->values[k]) wb_ref(g->values[k]);
-    g->loss = wb_ref(l);
-    return wb_precision_unscale(precision, g);
+    g->loss = loss_of(g, l);
+    return g->loss && wb_ref(g->loss) && wb_precision_unscale(precision, g);
 }
 
 static bool check_loss(const char *function, wb_array *l) {
@@ -196,7 +202,7 @@ int64_t wb_observations_of(const wb_batch *batch) {
     return batch->loader_ || batch->full_ ? batch->size : wb_numobs(batch->x);
 }
 
-/* Of a batch of other ranks' observations alone it is 0. */
+/* Of a batch without observations it is 0. */
 wb_array *wb_gradients_weight(const wb_gradients *g) {
     if (!g->divisor) return wb_late((double)g->observations);
     wb_array *divisor = g->divisor->ndim ? wb_reshape_make(g->divisor, 0, NULL) : g->divisor;
@@ -208,14 +214,12 @@ static wb_array *call(wb_gradients *g, wb_loss_fn *loss, const wb_batch *batch, 
                       const wb_precision *precision) {
     wb_divisor divisor = {.notes = 0};
     const bool before = wb_set_training(true);
-    const bool outer_batch = wb_set_unobserved(g->observations == 0);
     wb_aux_list *const outer = wb_aux_to(&g->aux);
     wb_divisor *const outer_divisor = wb_divisor_to(&divisor);
     wb_array *l = wb_precision_call(precision, g, loss, batch, user);
     (void)wb_divisor_to(outer_divisor);
     (void)wb_aux_to(outer);
     (void)wb_set_training(before);
-    (void)wb_set_unobserved(outer_batch);
     g->divisor = wb_divisor_take(&divisor);
     return l;
 }
@@ -226,7 +230,7 @@ wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *l
     g->observations = wb_observations_of(batch);
     g->weighting = precision ? precision->weighting : WB_WEIGHTED_NOT;
     wb_array *l = call(g, loss, batch, user, precision);
-    if (!check_loss(function, l) || !fill(g, l, precision)) l = NULL;
+    l = check_loss(function, l) && fill(g, l, precision) ? g->loss : NULL;
     wb_state_end(states, l != NULL);
     return l;
 }

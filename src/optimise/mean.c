@@ -52,6 +52,7 @@ typedef struct shared {
 /* All that is to be a mean, behind the totals. */
 typedef struct wb_sharing {
     wb_dtype send;            /* bf16: gradients of f32 are rounded to it on their way */
+    bool is_empty;            /* this part has no observations: a mean over them may be NaN */
     int64_t terms;            /* what the ranks compare beside sizes: the settings of the step */
     wb_array *totals[TOTALS]; /* over the ranks, from the first bucket */
     shared *items;
@@ -69,9 +70,17 @@ static bool append(wb_sharing *s, const shared *item) {
 
 static bool begin(wb_sharing *s, const wb_gradients *g) {
     wb_array *weight = wb_gradients_weight(g);
+    s->is_empty = g->observations == 0;
     if (weight) weight = wb_cast(weight, type_of(weight));
     return append(s, &(shared){.x = wb_cast(wb_late((double)g->observations), WB_F32)}) &&
            append(s, &(shared){.x = weight});
+}
+
+static wb_array *weighted(const wb_sharing *s, const shared *item) {
+    wb_array *x = item->x;
+    const wb_dtype dtype = (wb_dtype)x->dtype;
+    if (s->is_empty) return wb_beside(x, wb_full_make(dtype, 0, x->ndim, x->sizes));
+    return MUL(x, wb_cast(s->items[item->by].x, dtype));
 }
 
 static bool add(wb_sharing *s, const shared *item) {
@@ -79,8 +88,7 @@ static bool add(wb_sharing *s, const shared *item) {
     /* gradients stay in f32: whether a rounding to halves in between happens is up to fusion */
     own.dtype = item->is_gradient ? type_of(own.x) : (wb_dtype)own.x->dtype;
     own.x = wb_cast(own.x, type_of(own.x));
-    if (own.x && own.weighting == WB_WEIGHTED_NOT)
-        own.x = MUL(own.x, wb_cast(s->items[own.by].x, (wb_dtype)own.x->dtype));
+    if (own.x && own.weighting == WB_WEIGHTED_NOT) own.x = weighted(s, &own);
     return append(s, &own);
 }
 

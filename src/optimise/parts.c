@@ -11,17 +11,29 @@ static wb_array *views(wb_array *x, const wb_part *part) {
     return x && wb_numobs(x) == part->all ? wb_getobs(x, part->start, part->stop) : x;
 }
 
+/* Observations of a micro-batch that is not a last one. */
+static int64_t most_of(const wb_optimiser *o, const wb_batch *batch) {
+    const int64_t whole = batch->full_ ? batch->full_ : wb_numobs(batch->x);
+    return (whole + o->micro_batches - 1) / o->micro_batches;
+}
+
+int64_t wb_micro_batches_to_run(const wb_optimiser *o, const wb_batch *batch) {
+    if (o->is_distributed || !batch || !batch->x) return o->micro_batches;
+    const int64_t own = wb_observations_of(batch), most = most_of(o, batch);
+    const int64_t count = most ? (own + most - 1) / most : 0;
+    return count > 0 ? count : 1;
+}
+
 bool wb_micro_batch(const wb_optimiser *o, const wb_batch *batch, int64_t number, wb_part *part) {
     if (!batch || !batch->x)
         return wb_fail(WB_ERROR_ARGUMENT,
                        "wb_train_step: micro_batches is %lld, so there must be a batch with an x",
                        (long long)o->micro_batches) == WB_OK;
     const int64_t there = wb_numobs(batch->x), own = wb_observations_of(batch);
-    const int64_t whole = batch->full_ ? batch->full_ : there;
-    const int64_t most = (whole + o->micro_batches - 1) / o->micro_batches;
+    const int64_t most = most_of(o, batch);
     int64_t start = number * most, size = own - start < most ? own - start : most;
-    if (size <= 0) size = 0, start = there < most ? 0 : there - most;
-    *part = (wb_part){*batch, there, start, start + (size ? size : there - start)};
+    if (size <= 0) size = 0, start = there;
+    *part = (wb_part){*batch, there, start, start + size};
     part->batch.size = size, part->batch.full_ = most;
     part->batch.x = views(batch->x, part);
     part->batch.y = views(batch->y, part);
@@ -122,7 +134,7 @@ bool wb_hidden_take(wb_optimiser *o, const wb_part *part) {
         h->left = *h->slot, h->is_written = h->left != h->given;
         good = check_left(h, part->stop - part->start);
     }
-    if (part->batch.size == 0) all->count = all->newest; /* other observations than its own */
+    if (part->batch.size == 0) all->count = all->newest; /* it has no columns */
     return good;
 }
 

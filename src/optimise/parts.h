@@ -10,8 +10,12 @@ typedef struct wb_part {
     int64_t all, start, stop;
 } wb_part;
 
-/* The micro-batch with this number of the optimiser's; those behind the end of a short batch have
- * observations of others, and size 0. False with an error. */
+/* How many of a batch's micro-batches are computed. On ranks all, for the sake of collectives inside
+ * the loss; else those after the end of a short batch, which add nothing, are left out. */
+int64_t wb_micro_batches_to_run(const wb_optimiser *o, const wb_batch *batch);
+
+/* The micro-batch with this number of the optimiser's; those after the end of a short batch have
+ * none of its observations. False with an error. */
 bool wb_micro_batch(const wb_optimiser *o, const wb_batch *batch, int64_t number, wb_part *part);
 
 /* False, with an error, if the model has a cache of keys and values: what it holds is of one

@@ -516,7 +516,8 @@ static wb_status add_part(wb_optimiser *o, wb_gradients *g, const call *c, int64
 static wb_status add_parts(wb_optimiser *o, wb_gradients *g, const call *c) {
     wb_status status = WB_OK;
     if (o->micro_batches && !wb_check_uncached(o)) return wb_error_status();
-    for (int64_t i = 0; i < o->micro_batches && status == WB_OK; i++) {
+    const int64_t count = o->micro_batches ? wb_micro_batches_to_run(o, c->batch) : 0;
+    for (int64_t i = 0; i < count && status == WB_OK; i++) {
         if (!wb_scope_begin()) return WB_ERROR_MEMORY;
         status = add_part(o, g, c, i);
         const wb_status closed = wb_scope_close_leaving(0, NULL);

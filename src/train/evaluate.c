@@ -47,8 +47,8 @@ static bool add_batch(wb_sums *sums, const wb_batch *batch) {
     return !d->loss || add_loss(sums, batch);
 }
 
-/* Adds up all batches; how many observations. Of a batch with observations of other ranks alone
- * nothing counts; as a rank's first one it makes the sums, so that all ranks have them. */
+/* Adds up all batches; how many observations. Of a batch without observations nothing counts; as
+ * a rank's first one it makes the sums, so that all ranks have them. */
 static int64_t walk(wb_sums *sums) {
     wb_batch batch = {0};
     int64_t observations = 0;

@@ -50,7 +50,10 @@ double wb_sums_loss(const wb_sums *s) {
 }
 
 typedef wb_array *change_fn(wb_array *sum);
-static wb_array *emptied(wb_array *sum) { return MUL(sum, wb_cast(NUM(0), (wb_dtype)sum->dtype)); }
+/* Also of a sum that is NaN, as means of nothing are. */
+static wb_array *emptied(wb_array *sum) {
+    return wb_beside(sum, wb_full_make((wb_dtype)sum->dtype, 0, sum->ndim, sum->sizes));
+}
 static wb_array *joined(wb_array *sum) { return wb_allreduce(sum, WB_REDUCE_SUM); }
 
 /* All but the shift, which is no sum. */

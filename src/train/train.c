@@ -110,7 +110,7 @@ static void show_aux(const wb_training_progress *at, wb_progress *bar) {
 /* Reads the numbers among what the step's loss has handed out. */
 static wb_status add_aux(training *t, int64_t observations, wb_progress *bar) {
     const wb_aux_list *list = &t->desc->optimiser->aux;
-    for (int i = 0; i < list->count; i++) {
+    for (int i = 0; i < list->count && observations > 0; i++) {
         const wb_aux_item *item = &list->items[i];
         if (wb_count(item->x) != 1) continue;
         const double value = wb_item(item->x);

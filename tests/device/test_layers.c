@@ -1,5 +1,7 @@
 /* M12: every kind of layer gives the same on every device, its results and its gradients. The
  * layers are those of layers.def, which the table names by their class. */
+#include <math.h>
+
 #include <weber/gradient.h>
 #include <weber/state.h>
 
@@ -147,6 +149,30 @@ static void results_and_gradients_are_the_same(void **state) {
     wb_free(model), wb_free(there);
 }
 
+/* What a rank does whose shard is at its end. Of most layers the last dimension is the batch; of
+ * those over steps in a row it is time, and there are some. */
+static void of_no_observations_nothing_comes(void **state) {
+    const struct row *row = *state;
+    input none[2] = {row->inputs[0], row->inputs[1]};
+    const int count = row->inputs[1].ndim ? 2 : 1;
+    wb_array *xs[2] = {NULL};
+    const bool has_steps_last = strstr(row->text, "Recur(") != NULL;
+    wb_layer *model = wb_parse(row->text);
+    if (!model) fail_msg("%s", wb_error_message());
+    for (int i = 0; i < count; i++) {
+        none[i].sizes[abs(none[i].ndim) - 1 - has_steps_last] = 0;
+        xs[i] = put(first, make_input(&none[i]));
+    }
+    wb_layer *there = wb_to(first, model);
+    const results r = compute(there, count, xs);
+    assert_int_equal(wb_count(r.list[0]), 0);
+    for (int i = 1; i < r.count; i++) assert_true(wb_item(wb_sum(wb_abs(r.list[i]))) == 0);
+    for (wb_parameter p = {0}; wb_next_parameter(there, &p);)
+        if (!isfinite(wb_item(wb_sum(wb_cpu(p.array))))) fail_msg("%s of %s", p.path, row->text);
+    assert_false(wb_failed());
+    wb_free(model), wb_free(there);
+}
+
 /* Each class of layers.def stands in the table. */
 static void the_table_has_every_layer(void **state) {
     (void)state;
@@ -163,6 +189,12 @@ static void the_table_has_every_layer(void **state) {
 
 int main(void) {
     static test_list tests;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        add_test(&tests, (struct CMUnitTest){.name = rows[i].text,
+                                             .test_func = of_no_observations_nothing_comes,
+                                             .setup_func = open_scope,
+                                             .teardown_func = close_places,
+                                             .initial_state = (void *)(uintptr_t)&rows[i]});
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         add_test(&tests, (struct CMUnitTest){.name = rows[i].text,
                                              .test_func = results_and_gradients_are_the_same,

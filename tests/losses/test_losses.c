@@ -567,10 +567,50 @@ static void pending_labels_are_as_good(void **state) {
     assert_value(wb_logitcrossentropy(p, wb_add(z, z)), log(10), 1e-5);
 }
 
+/* As a rank has them whose shard is at its end. */
+static void no_observations_have_a_loss_of_0(void **state) {
+    (void)state;
+    wb_array *w = wb_ones(WB_F32, 3, 1), *p = wb_mul(w, wb_ones(WB_F32, 3, 0)), *g = NULL;
+    wb_array *q = wb_mul(wb_reshape(w, 3, 1, 1), wb_ones(WB_F32, 3, 4, 0)); /* with steps */
+    wb_array *y = wb_ones(WB_F32, 3, 0), *labels = wb_zeros(WB_I32, 0);
+    wb_array *const losses[] = {
+        wb_mse(p, y),
+        wb_mae(p, y, .weights = wb_ones(WB_F32, 0)),
+        wb_msle(p, y, .agg = WB_AGG_SUM),
+        wb_huber_loss(p, y),
+        wb_crossentropy(p, y),
+        wb_logitcrossentropy(p, labels, .class_weights = wb_ones(WB_F32, 3), .smoothing = 0.1),
+        wb_logitcrossentropy(p, labels, .ignore = -100),
+        wb_binarycrossentropy(p, y),
+        wb_logitbinarycrossentropy(p, y),
+        wb_kldivergence(p, y),
+        wb_poisson_loss(p, y),
+        wb_hinge_loss(p, y),
+        wb_squared_hinge_loss(p, y),
+        wb_dice_coeff_loss(p, y),
+        wb_tversky_loss(p, y),
+        wb_focal_loss(p, labels),
+        wb_binary_focal_loss(p, y),
+        wb_siamese_contrastive_loss(p, y),
+        wb_cosine_loss(p, y),
+        wb_triplet_loss(p, y, .negative = y),
+        wb_infonce_loss(p, y),
+        wb_gaussian_nll_loss(p, y, .variance = y),
+        wb_ctc_loss(q, wb_zeros(WB_I32, 2, 0), .input_lengths = labels, .target_lengths = labels),
+    };
+    for (size_t i = 0; i < sizeof losses / sizeof *losses; i++) {
+        if (!losses[i]) fail_msg("loss %zu: %s", i, wb_error_message());
+        assert_int_equal(wb_gradient_of(losses[i], 1, &w, &g), WB_OK);
+        if (wb_item(losses[i]) != 0 || wb_item(wb_sum(wb_abs(g))) != 0) fail_msg("loss %zu", i);
+    }
+    assert_value(wb_accuracy(p, labels), 0, 0);
+}
+
 static void bad_arguments(void **state) {
     (void)state;
-    assert_null(wb_mse(wb_ones(WB_F32, 3, 0), wb_ones(WB_F32, 3, 0)));
-    assert_error(WB_ERROR_SHAPE, "mse: the batch is empty: the prediction has sizes (3, 0)");
+    assert_null(wb_mse(wb_ones(WB_F32, 0, 3), wb_ones(WB_F32, 0, 3)));
+    assert_error(WB_ERROR_SHAPE, "mse: an observation of the prediction must have at least one "
+                                 "element, got sizes (0, 3)");
     assert_null(wb_mse(wb_ones(WB_I32, 3), wb_ones(WB_I32, 3)));
     assert_error(WB_ERROR_DTYPE, "mse: the prediction (3) is i32");
     assert_null(wb_mae(NULL, wb_ones(WB_F32, 3)));
@@ -663,6 +703,7 @@ int main(void) {
         TEST(labels_out_of_range),
         TEST(a_step_over_bad_labels),
         TEST(pending_labels_are_as_good),
+        TEST(no_observations_have_a_loss_of_0),
         TEST(bad_arguments),
         TEST(sequences_of_classes),
     };

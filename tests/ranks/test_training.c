@@ -19,7 +19,7 @@ static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
 static wb_array *centred_loss(wb_layer *model, const wb_batch *batch, void *user) {
     (void)user;
     wb_array *y = wb_apply(model, batch->x), *n = wb_late((double)batch->size);
-    wb_array *sum = wb_mul(wb_mean(wb_square(y)), n);
+    wb_array *sum = wb_div(wb_sum(wb_square(y)), wb_number((double)wb_size(y, 0)));
     wb_array *mean = wb_div(wb_allreduce(sum, WB_REDUCE_SUM), wb_allreduce(n, WB_REDUCE_SUM));
     return wb_add(wb_mse(y, batch->y), wb_mean(wb_square(wb_sub(wb_square(y), mean))));
 }
@@ -31,15 +31,12 @@ static wb_array *masked_loss(wb_layer *model, const wb_batch *batch, void *user)
     return wb_mse(wb_apply(model, batch->x), batch->y, .weights = wb_gt(first, wb_number(0.3)));
 }
 
-/* The same with weights, and over deviations from a mean of all ranks, those without observations
- * left out. */
+/* The same with weights, and over deviations from a mean of all ranks. */
 static wb_array *weighted_loss(wb_layer *model, const wb_batch *batch, void *user) {
     (void)user;
     wb_array *w = wb_exp(wb_slice(batch->y, 0, 0, 1, 1)), *total = wb_sum(w);
     wb_array *y = wb_mean_dims(wb_square(wb_apply(model, batch->x)), 0);
-    wb_array *has_any = wb_late(batch->size > 0);
-    wb_array *own = wb_mul(wb_sum(wb_mul(y, w)), has_any);
-    wb_array *all = wb_allreduce(wb_mul(total, has_any), WB_REDUCE_SUM);
+    wb_array *own = wb_sum(wb_mul(y, w)), *all = wb_allreduce(total, WB_REDUCE_SUM);
     wb_array *mean = wb_div(wb_allreduce(own, WB_REDUCE_SUM), all);
     wb_array *l = wb_sum(wb_mul(wb_square(wb_sub(y, mean)), w));
     return wb_divided_by(wb_div(l, total), total);
