@@ -114,9 +114,18 @@ WB_API wb_status wb_barrier(void);
 
 /* ---- models, optimisers ---- */
 
-/* What the object holds on rank 0 is what it holds on all: a model's arrays; an optimiser's model,
- * states, scale and steps; of an optimiser with .zero, the model alone. The ranks' objects must
- * have the same structure. wb_setup with .distributed = true does it for the model. */
+/* What the object holds on rank 0 is what it holds on all:
+ *
+ *   a model or tree   arrays; numbers of layers: settings as Dropout's p, modes, WB_SETTING, and
+ *                     WB_VALUE_FIELD of a number (C11; not of pointers, arrays, structs)
+ *   an optimiser      its model, states, scale and steps; settings of rules, by path, too,
+ *                     clip_norm, micro_batches, what is frozen; with .zero no states
+ *
+ * The ranks' objects must have the same structure: layers, sizes and types of arrays, functions,
+ * kinds of rules; what differs is an error that names it. An array keeps its numbers, so that it is
+ * an error that names wb_bcast; a rule is a plain value until an optimiser has it. wb_setup with
+ * .distributed = true sends the model's arrays alone: settings that differ then are an error at the
+ * first step. */
 WB_API wb_status wb_synchronize(void *object);
 
 #ifdef __cplusplus

@@ -69,7 +69,9 @@ typedef enum wb_field_kind {
     /* wb_array *: what a call leaves for the next one, NULL at first; not trained, moved, saved or
      * copied. wb_reset forgets it */
     WB_FIELD_HIDDEN,
-    WB_FIELD_VALUE, /* anything else: copied as bytes, otherwise left alone */
+    /* anything else: copied as bytes, otherwise left alone; a number that C11 can tell (not an
+     * array of them) is sent by wb_synchronize */
+    WB_FIELD_VALUE,
 
     /* settings: printed, saved and read back; what each is in the struct, and in text */
     WB_FIELD_INTEGER, /* int64_t */
@@ -138,6 +140,7 @@ typedef struct wb_field {
     int item;
     bool parameter; /* of a CHOICE or BOOL: the first parameter of its type */
     int rank;       /* in text -1: before those with 0; 1: behind them */
+    int number;     /* of a VALUE: WB_NUMBERS_AT its address (weber/dtype.h); 0: anything */
 } wb_field;
 
 struct wb_layer_class {
@@ -222,7 +225,8 @@ enum { WB_MOST_ARRAYS = 16 };
 #define WB_FROZEN_FIELD(type, field)      WB_FIELD_(type, field, WB_FIELD_CHILD)
 #define WB_LIST_FIELD(type, field)        WB_FIELD_(type, field, WB_FIELD_LIST, .trainable = true)
 #define WB_HIDDEN_FIELD(type, field)      WB_FIELD_(type, field, WB_FIELD_HIDDEN, .text_only = true)
-#define WB_VALUE_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_VALUE)
+#define WB_VALUE_FIELD(type, field)                                                                \
+    WB_FIELD_(type, field, WB_FIELD_VALUE, .number = WB_NUMBERS_AT(&((type *)0)->field))
 #define WB_FIXED_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_ARRAY, .fixed = true)
 #define WB_FIXED_CHILD_FIELD(type, field) WB_FIELD_(type, field, WB_FIELD_CHILD, .fixed = true)
 /* The kind, then members of wb_field: WB_SETTING(Power, p, WB_FIELD_REAL, .usual = 2). */

@@ -6,6 +6,7 @@
 
 #include "array/array.h"
 #include "base/table.h"
+#include "base/text.h"
 
 enum { WB_MODE_AUTO, WB_MODE_TRAIN, WB_MODE_TEST };
 
@@ -321,6 +322,19 @@ void wb_layer_describe(const wb_layer *layer, bool is_brief, char *text, size_t 
 void wb_short_real(double value, char *text, size_t size_bytes);
 /* False for what is printed as a name and, on lines of their own, the layers in it. */
 bool wb_is_one_line(const wb_layer_class *layer_class);
+
+/* Whether all are within their ranges; else with the error. */
+bool wb_layer_check_settings(wb_layer *layer);
+/* Bytes of the row's member. A VALUE has any number: up to the next row. */
+size_t wb_field_bytes(const wb_layer_class *layer_class, const wb_field *field);
+
+/* The numbers in a model's structs, one after another in the order of a walk: settings, values that
+ * are a number, modes (numbers.c). Written: all, or, where one is out of its range, none with the
+ * error. How many bytes; bytes NULL: only that. */
+size_t wb_model_numbers(wb_layer *model, char *bytes);
+bool wb_model_set_numbers(wb_layer *model, const char *bytes);
+/* What has to be the same for them to mean the same: classes, and settings that are no numbers. */
+bool wb_model_tell_structure(wb_layer *model, wb_text *facts);
 
 /* "from 0 to 1", of a setting that is numbers. */
 void wb_range_text(const wb_field *field, char *text, size_t size_bytes);

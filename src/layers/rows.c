@@ -321,6 +321,14 @@ void wb_layer_derive(wb_layer *layer) {
     }
 }
 
+bool wb_layer_check_settings(wb_layer *layer) {
+    const wb_layer_class *k = layer->class_;
+    for (int i = 0; i < k->field_count; i++)
+        if (!check_surplus(layer, &k->fields[i]) || !check_field(layer, &k->fields[i]))
+            return false;
+    return true;
+}
+
 static bool complete(wb_layer *layer) {
     const wb_layer_class *k = layer->class_;
     wb_layer_derive(layer);

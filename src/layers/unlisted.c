@@ -80,8 +80,7 @@ static size_t next_row(const wb_layer_class *k, size_t offset) {
     return next;
 }
 
-/* Bytes of the row's member. A VALUE has any number: up to the next row. */
-static size_t size_of(const wb_layer_class *k, const wb_field *f) {
+size_t wb_field_bytes(const wb_layer_class *k, const wb_field *f) {
     enum { SIZES = 3 };
     switch (f->kind) {
     case WB_FIELD_VALUE:
@@ -124,7 +123,7 @@ static size_t size_of(const wb_layer_class *k, const wb_field *f) {
 static size_t end_of_row(const wb_layer_class *k, size_t offset) {
     for (int i = 0; i < k->field_count; i++) {
         const wb_field *f = &k->fields[i];
-        const size_t end = f->offset + size_of(k, f);
+        const size_t end = f->offset + wb_field_bytes(k, f);
         if (f->offset <= offset && offset < end) return end;
     }
     const bool is_position =

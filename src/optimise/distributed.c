@@ -1,4 +1,4 @@
-/* Ranks that train one model: the weights of their losses, what they draw, what they hold. */
+/* Ranks that train one model: the weights of their losses, what they draw. */
 #include "optimise/distributed.h"
 
 #include "array/state.h"
@@ -84,59 +84,4 @@ void wb_draws_end(const wb_optimiser *o, wb_draws left) {
     wb_thread *thread = wb_thread_get();
     if (!o->draws_for_all) return;
     thread->drawing = (wb_drawing){.is_shared = false}, thread->counter = left.counter;
-}
-
-/* ---- the same on all ranks ---- */
-
-static wb_array *of_the_first(void *user, const char *path, wb_array *x) {
-    (void)user, (void)path;
-    return wb_bcast(x, 0);
-}
-
-static bool replace(wb_array **slot) {
-    wb_array *x = wb_bcast(*slot, 0);
-    if (!x || wb_evaluate_hook(1, &x) != WB_OK) return false;
-    wb_hold(x);
-    wb_unhold(*slot);
-    *slot = x;
-    return true;
-}
-
-static bool synchronize_step(wb_optimiser *o) {
-    double steps;
-    wb_array *first = wb_bcast(wb_scalar(WB_I64, (double)o->step), 0);
-    if (!first || wb_read_f64(first, &steps, 1) != WB_OK) return false;
-    o->step = (int64_t)steps, o->counted_at = -1;
-    return true;
-}
-
-static wb_status synchronize_states(wb_optimiser *o) {
-    const int64_t count = wb_optimiser_slots(o, NULL);
-    wb_array ***slots = wb_alloc(sizeof *slots * (size_t)(count + 1));
-    wb_status status = slots && wb_scope_begin() ? WB_OK : WB_ERROR_MEMORY;
-    if (status == WB_OK) {
-        (void)wb_optimiser_slots(o, slots);
-        for (int64_t i = 0; i < count && status == WB_OK; i++)
-            if (!replace(slots[i])) status = wb_error_status();
-        if (status == WB_OK && !synchronize_step(o)) status = wb_error_status();
-        for (int64_t i = 0; i < o->member_count; i++) o->members[i].seen = *o->members[i].slot;
-        const wb_status closed = wb_scope_close_leaving(0, NULL);
-        if (status == WB_OK) status = closed;
-    }
-    wb_release(slots);
-    return status;
-}
-
-wb_status wb_synchronize(void *object) {
-    static const char function[] = "wb_synchronize";
-    if (!wb_may_use_any(function, object, NULL) || !wb_ranks_join(function))
-        return wb_error_status();
-    wb_optimiser *o = wb_is_optimiser(object) ? object : NULL;
-    wb_layer *model = o ? o->model : object;
-    if (!wb_check_layer(function, model)) return WB_ERROR_ARGUMENT;
-    if (wb_ranks_count() == 1) return WB_OK;
-    wb_status status = wb_walk(of_the_first, NULL, model);
-    if (status == WB_OK && o && !o->is_divided) status = synchronize_states(o);
-    if (status != WB_OK) wb_ranks_fail(); /* the others wait for this rank's part */
-    return status;
 }

@@ -30,4 +30,7 @@ wb_draws wb_draws_begin(const wb_optimiser *o, const wb_batch *whole, const wb_b
                         int64_t number);
 void wb_draws_end(const wb_optimiser *o, wb_draws left);
 
+/* The arrays of rank 0's model into that of each rank (synchronize.c). A collective. */
+wb_status wb_synchronize_arrays(wb_layer *model);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "array/use.h"
 #include "optimise/compare.h"
+#include "optimise/distributed.h"
 #include "optimise/shard.h"
 #include "ranks/ranks.h"
 
@@ -406,10 +407,11 @@ static bool begin_count(wb_optimiser *o) {
     return wb_scope_close_leaving(0, NULL) == WB_OK && made;
 }
 
-/* All ranks begin with rank 0's parameters; one rank alone is no group, and its plans are those of
- * an optimiser that is not distributed. */
+/* All ranks begin with rank 0's parameters, but with settings of their own, which are compared at
+ * the first step: that they differ is a mistake to be told. One rank alone is no group, and its
+ * plans are those of an optimiser that is not distributed. */
 static bool share_model(wb_optimiser *o, bool zero) {
-    if (wb_synchronize(o->model) != WB_OK) return false;
+    if (wb_synchronize_arrays(o->model) != WB_OK) return false;
     o->is_distributed = wb_ranks_count() > 1;
     o->is_divided = o->is_distributed && zero;
     return true;

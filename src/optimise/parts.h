@@ -10,8 +10,8 @@ typedef struct wb_part {
     int64_t all, start, stop;
 } wb_part;
 
-/* How many of a batch's micro-batches are computed. On ranks all, for the sake of collectives inside
- * the loss; else those after the end of a short batch, which add nothing, are left out. */
+/* How many of a batch's micro-batches are computed. On ranks all, for the sake of collectives
+ * inside the loss; else those after the end of a short batch, which add nothing, are left out. */
 int64_t wb_micro_batches_to_run(const wb_optimiser *o, const wb_batch *batch);
 
 /* The micro-batch with this number of the optimiser's; those after the end of a short batch have
