@@ -3,7 +3,8 @@
  *
  * A rank that fails, or leaves, tells the others by a message of its own, which they look for while
  * they wait. MPI tells nobody that a rank has died or stopped: its launcher may end the others, and
- * watch.h sees those of this machine. One that does not come is an error after the timeout. Waiting
+ * watch.h sees those of this machine. One that does not come is an error after the timeout: ranks
+ * that wait for long tell each other so, and who has not told is the one. Waiting
  * tests, then yields, then sleeps: blocking calls of MPICH keep a core busy that other ranks may
  * want. */
 #include <mpi.h>
@@ -22,10 +23,12 @@ enum {
     NAP_NS = 50000,
     TEXT_BYTES = 1024,
     LOOKS = 16, /* at the request, for one at what others may tell */
-    WARNING_SECONDS = 10,
+    ASKING_SECONDS = 10,
+    WARNING_SECONDS = ASKING_SECONDS + 1, /* when the others have answered */
+    MOST_NAMED = 4,
 };
 
-enum { FAILED, LEFT }; /* tags of news */
+enum { FAILED, LEFT, WAITS }; /* tags of news */
 
 #define GRACE_SECONDS 0.2
 /* Not a number of yields, nor of tests, in which MPI may yield: on a busy machine each of them
@@ -52,8 +55,17 @@ typedef struct state {
     int lefts;  /* ranks that have left */
     int missed; /* one of them, which does not come to `missed_call` and later ones */
     unsigned missed_call, own_calls;
+    struct peer *peers;
     watch watch;
 } state;
+
+/* What each rank knows of another one. */
+typedef struct peer {
+    char host[sizeof((watched *)0)->machine];
+    unsigned waits;      /* the call in which it has told that it waits; 0: none */
+    unsigned own_waits;  /* what it was told of this one */
+    MPI_Request telling; /* that */
+} peer;
 
 /* ---- errors, waiting ---- */
 
@@ -85,6 +97,20 @@ static void hear_who_left(state *s) {
     }
 }
 
+static void hear_who_waits(state *s) {
+    int has_come = 0;
+    MPI_Status about;
+    while (MPI_Iprobe(MPI_ANY_SOURCE, WAITS, s->news, &has_come, &about) == MPI_SUCCESS &&
+           has_come) {
+        unsigned call = 0;
+        const int from = about.MPI_SOURCE;
+        if (MPI_Recv(&call, 1, MPI_UNSIGNED, from, WAITS, s->news, MPI_STATUS_IGNORE) !=
+            MPI_SUCCESS)
+            return;
+        if (call > s->peers[from].waits) s->peers[from].waits = call;
+    }
+}
+
 /* Signs that a terminal would obey become "?". The text ends with 0 whatever was sent. */
 static void make_plain(char *text) {
     for (; *text; text++)
@@ -96,6 +122,7 @@ static void hear(state *s) {
     int has_come = 0;
     MPI_Status about;
     hear_who_left(s);
+    hear_who_waits(s);
     if (s->told == MPI_REQUEST_NULL) return;
     if (MPI_Test(&s->told, &has_come, &about) != MPI_SUCCESS || !has_come) return;
     make_plain(s->text);
@@ -107,7 +134,7 @@ typedef struct news {
     int failed; /* the rank that has told so; -1: none */
     int missed; /* the one that has left and will not come; -1: none */
     double since;
-    bool has_warned;
+    bool has_warned, has_told;
 } news;
 
 static int look(state *s, MPI_Request *request, int *done, bool hears, news *of) {
@@ -159,6 +186,75 @@ static wb_status fail_lost(state *s, const char *who) {
     return host->fail(WB_ERROR_LOST, "%s", text);
 }
 
+/* ---- who does not come ---- */
+
+static bool has_come(const state *s, int rank) {
+    return rank == s->rank || s->peers[rank].waits >= s->calls;
+}
+
+/* Tells the others that this rank waits, once in a call: after a while, or when one of them has
+ * told so. Who computes does not answer. A message that was not taken yet stands for the next. */
+static void tell_of_waiting(state *s, news *n, double waited) {
+    const double patience =
+        s->timeout / 2 < (double)ASKING_SECONDS ? s->timeout / 2 : (double)ASKING_SECONDS;
+    bool is_asked = waited > patience;
+    pthread_mutex_lock(&s->mutex);
+    for (int r = 0; r < s->size && !is_asked; r++) is_asked = r != s->rank && has_come(s, r);
+    for (int r = 0; r < s->size && is_asked; r++) {
+        peer *p = &s->peers[r];
+        int is_sent = 1;
+        if (p->telling != MPI_REQUEST_NULL)
+            (void)MPI_Test(&p->telling, &is_sent, MPI_STATUS_IGNORE);
+        if (r == s->rank || !is_sent) continue;
+        p->own_waits = s->calls;
+        (void)MPI_Isend(&p->own_waits, 1, MPI_UNSIGNED, r, WAITS, s->news, &p->telling);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    n->has_told = is_asked;
+}
+
+/* "rank 1 (host a) has", "ranks 1 (host a), 2 (host b) and 3 more have"; how many. */
+static int name_late(state *s, char *text, size_t size) {
+    int count = 0;
+    size_t used = 0;
+    pthread_mutex_lock(&s->mutex);
+    for (int r = 0; r < s->size; r++) count += !has_come(s, r);
+    used += (size_t)snprintf(text, size, "%s", count == 1 ? "rank" : "ranks");
+    for (int r = 0, named = 0; r < s->size && named < MOST_NAMED; r++) {
+        if (has_come(s, r)) continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%d (host %s)", named ? ", " : " ", r,
+                                 s->peers[r].host);
+        named++;
+    }
+    pthread_mutex_unlock(&s->mutex);
+    if (count > MOST_NAMED)
+        used += (size_t)snprintf(text + used, size - used, " and %d more", count - MOST_NAMED);
+    (void)snprintf(text + used, size - used, " %s", count == 1 ? "has" : "have");
+    return count;
+}
+
+enum { LATE_BYTES = MOST_NAMED * (WATCH_TEXT_BYTES + 32) };
+
+static wb_status fail_late(state *s) {
+    char who[LATE_BYTES];
+    if (name_late(s, who, sizeof who) == 0)
+        return host->fail(WB_ERROR_LOST,
+                          "distributed: rank %d has waited for %g s in a collective that all ranks "
+                          "have come to (WEBER_TIMEOUT)",
+                          s->rank, s->timeout);
+    return host->fail(WB_ERROR_LOST,
+                      "distributed: %s not come to the collective that rank %d waits for, for %g s "
+                      "(WEBER_TIMEOUT)",
+                      who, s->rank, s->timeout);
+}
+
+static void warn_of_late(state *s, double waited) {
+    char who[LATE_BYTES];
+    if (name_late(s, who, sizeof who) > 0)
+        host->log(WB_LOG_WARN, "rank %d: %s not come to a collective for %d s so far", s->rank, who,
+                  (int)waited);
+}
+
 /* Fails where waiting has no end. */
 static wb_status look_round_while_waiting(state *s, news *n, double waited) {
     char text[WATCH_TEXT_BYTES];
@@ -169,15 +265,11 @@ static wb_status look_round_while_waiting(state *s, news *n, double waited) {
                           "collective",
                           n->missed, s->rank);
     if (watch_finds_lost(&s->watch, text)) return fail_lost(s, text);
-    if (waited > s->timeout)
-        return host->fail(WB_ERROR_LOST,
-                          "distributed: rank %d has waited for %g s for another rank in a "
-                          "collective (WEBER_TIMEOUT)",
-                          s->rank, s->timeout);
+    if (!n->has_told) tell_of_waiting(s, n, waited);
+    if (waited > s->timeout) return fail_late(s);
     if (!n->has_warned && waited > WARNING_SECONDS) {
         n->has_warned = true;
-        host->log(WB_LOG_WARN, "rank %d: waiting for another rank in a collective, for %d s so far",
-                  s->rank, WARNING_SECONDS);
+        warn_of_late(s, waited);
     }
     return WB_OK;
 }
@@ -304,7 +396,11 @@ static bool leave_together(state *s) {
         if (is_in_vain || s->failed >= 0) return false;
         (void)nanosleep(&(struct timespec){0, NAP_NS}, NULL);
     }
-    for (int r = 0; r < s->size; r++) (void)MPI_Wait(&s->telling[r], MPI_STATUS_IGNORE);
+    hear_who_waits(s); /* told before they left */
+    for (int r = 0; r < s->size; r++) {
+        (void)MPI_Wait(&s->telling[r], MPI_STATUS_IGNORE);
+        (void)MPI_Wait(&s->peers[r].telling, MPI_STATUS_IGNORE);
+    }
     return true;
 }
 
@@ -351,6 +447,7 @@ static void release(state *s) {
     host->release_aligned(s->received[0]);
     host->release_aligned(s->received[1]);
     host->release(s->telling);
+    host->release(s->peers);
     host->release(s);
 }
 
@@ -372,15 +469,22 @@ static bool introduce(state *s) {
     if (!all) return false;
     const int code = MPI_Allgather(&own, bytes, MPI_BYTE, all, bytes, MPI_BYTE, s->group);
     if (code == MPI_SUCCESS) watch_joined(&s->watch, all);
+    for (int r = 0; r < s->size; r++) {
+        (void)snprintf(s->peers[r].host, sizeof s->peers[r].host, "%.*s",
+                       (int)sizeof s->peers[r].host - 1, all[r].machine);
+        make_plain(s->peers[r].host);
+    }
     host->release(all);
     return code == MPI_SUCCESS || fail("MPI_Allgather", code) == WB_OK;
 }
 
 static bool make_room(state *s) {
     s->telling = host->alloc(sizeof *s->telling * (size_t)s->seat.size);
+    s->peers = host->alloc(sizeof *s->peers * (size_t)s->seat.size);
+    for (int r = 0; s->peers && r < s->seat.size; r++) s->peers[r].telling = MPI_REQUEST_NULL;
     for (int i = 0; i < 2; i++)
         s->received[i] = host->alloc_aligned((size_t)PIECE_BYTES * (size_t)s->seat.size);
-    return s->telling && s->received[0] && s->received[1];
+    return s->telling && s->peers && s->received[0] && s->received[1];
 }
 
 static void *start(const wb_seat *seat, double timeout) {
