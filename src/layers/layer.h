@@ -333,8 +333,10 @@ size_t wb_field_bytes(const wb_layer_class *layer_class, const wb_field *field);
  * error. How many bytes; bytes NULL: only that. */
 size_t wb_model_numbers(wb_layer *model, char *bytes);
 bool wb_model_set_numbers(wb_layer *model, const char *bytes);
-/* What has to be the same for them to mean the same: classes, and settings that are no numbers. */
+/* What has to be the same for them to mean the same: classes, and settings that are no numbers,
+ * with the types and sizes of arrays; those alone. */
 bool wb_model_tell_structure(wb_layer *model, wb_text *facts);
+bool wb_model_tell_arrays(wb_layer *model, wb_text *facts);
 
 /* "from 0 to 1", of a setting that is numbers. */
 void wb_range_text(const wb_field *field, char *text, size_t size_bytes);

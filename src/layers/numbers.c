@@ -118,7 +118,15 @@ static bool tell_array(wb_visitor *visitor, const wb_path *path, wb_array **slot
     return true;
 }
 
-bool wb_model_tell_structure(wb_layer *model, wb_text *facts) {
-    walker w = {.visitor = {.layer = tell_layer, .array = tell_array}, .facts = facts};
+static bool tell(wb_layer *model, wb_text *facts, wb_visitor visitor) {
+    walker w = {.visitor = visitor, .facts = facts};
     return wb_visit(&w.visitor, model) && wb_text_status(facts) == WB_OK;
+}
+
+bool wb_model_tell_structure(wb_layer *model, wb_text *facts) {
+    return tell(model, facts, (wb_visitor){.layer = tell_layer, .array = tell_array});
+}
+
+bool wb_model_tell_arrays(wb_layer *model, wb_text *facts) {
+    return tell(model, facts, (wb_visitor){.array = tell_array});
 }

@@ -163,10 +163,10 @@ wb_array *wb_reduce_scatter(wb_array *x, wb_reduction reduction) {
     return counted(reduce_scatter(x, reduction));
 }
 
-wb_array *wb_allreduce_told(wb_array *x, int64_t terms) {
-    wb_array *sum = wb_allreduce(x, WB_REDUCE_SUM);
-    if (sum && sum != x) sum->late[1] = terms;
-    return sum;
+wb_array *wb_allreduce_told(wb_array *x, wb_reduction reduction, int64_t terms) {
+    wb_array *all = wb_allreduce(x, reduction);
+    if (all && all != x) all->late[1] = terms;
+    return all;
 }
 
 wb_status wb_barrier(void) {

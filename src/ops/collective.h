@@ -15,9 +15,9 @@ enum {
 
 wb_collective wb_collective_of(const wb_array *node);
 
-/* The sum of x, f32 or f64, over the ranks, which compare `terms`, too: what else has to be the
+/* wb_allreduce of what is no f16, by ranks that compare `terms`, too: what else has to be the
  * same. */
-wb_array *wb_allreduce_told(wb_array *x, int64_t terms);
+wb_array *wb_allreduce_told(wb_array *x, wb_reduction reduction, int64_t terms);
 
 /* ---- at once, of the host's memory (collective_now.c) ---- */
 

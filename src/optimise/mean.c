@@ -134,7 +134,9 @@ static bool all_agree(const wb_sharing *s, wb_layer *model) {
 static bool join_integers(const wb_sharing *s) {
     for (int64_t i = TOTALS; i < s->count; i++) {
         shared *item = &s->items[i];
-        if (item->is_integer && !(item->x = wb_allreduce(item->x, WB_REDUCE_MAX))) return false;
+        if (!item->is_integer) continue;
+        item->x = wb_allreduce_told(item->x, WB_REDUCE_MAX, s->terms);
+        if (!item->x) return false;
     }
     return true;
 }
@@ -184,7 +186,7 @@ static bool sum_bucket(wb_sharing *s, wb_dtype dtype, int64_t count, shared *con
     for (int t = 0; t < totals; t++) s->pieces[t] = flat(s->items[t].x, dtype);
     for (int64_t i = 0; i < count; i++) s->pieces[i + totals] = flat(items[i]->x, dtype);
     wb_array *sum = wb_concat_make(0, (int)count + totals, s->pieces), *total[TOTALS];
-    sum = wb_allreduce_told(sum, s->terms);
+    sum = wb_allreduce_told(sum, WB_REDUCE_SUM, s->terms);
     for (int t = 0; t < TOTALS; t++) {
         total[t] = totals ? wb_reshape_make(wb_slice(sum, 0, t, t + 1, 1), 0, NULL) : s->totals[t];
         if (!s->totals[t]) s->totals[t] = total[t];
@@ -258,14 +260,24 @@ static bool sum_over_ranks(wb_sharing *s) {
 typedef struct state_collector {
     wb_visitor visitor;
     wb_sharing *sharing;
+    wb_optimiser *optimiser;
 } state_collector;
+
+/* For a message, if other ranks write others. */
+static bool note_written(wb_optimiser *o, wb_array **slot) {
+    if (!WB_GROW(o->written, o->written_count, o->written_room)) return false;
+    o->written[o->written_count++] = slot;
+    return true;
+}
 
 /* What a layer wrote in this step, as BatchNorm its running statistics. */
 static bool collect_state(wb_visitor *visitor, const wb_path *path, wb_array **slot,
                           bool trainable) {
     (void)path;
     if (trainable || !wb_state_is_written(slot)) return true;
-    wb_sharing *s = ((state_collector *)(void *)visitor)->sharing;
+    const state_collector *c = (state_collector *)(void *)visitor;
+    wb_sharing *s = c->sharing;
+    if (!note_written(c->optimiser, slot)) return false;
     if (!wb_dtype_is_float((wb_dtype)(*slot)->dtype)) return add_integers(s, slot);
     return add(s, &(shared){.x = *slot, .slot = slot, .by = BY_OBSERVATIONS});
 }
@@ -310,7 +322,8 @@ static int64_t terms_of(const wb_optimiser *o) {
 /* The lists are the same in all parts of a step. */
 static bool list_all(wb_sharing *s, wb_optimiser *o, const wb_gradients *g) {
     wb_array *own = wb_gradients_watched(g);
-    state_collector states = {.visitor = {.array = collect_state}, .sharing = s};
+    state_collector states = {.visitor = {.array = collect_state}, .sharing = s, .optimiser = o};
+    o->written_count = 0;
     bool done = begin(s, g) && own &&
                 add(s, &(shared){.x = own, .mean = &o->mean_watched, .by = BY_WEIGHT});
     if (g->loss && g->loss != own)

@@ -51,6 +51,7 @@ static void optimiser_free(void *object) {
     release_groups(o);
     for (int64_t i = 0; i < o->cohort_count; i++) wb_unhold(o->cohorts[i].count);
     wb_release(o->cohorts);
+    wb_release(o->written);
     wb_unhold(o->count), wb_unhold(o->scale), wb_unhold(o->streak);
     wb_optimiser_forget_loss(o);
     for (int i = 0; i < WB_PATH_RULES; i++) wb_release(o->parts[i].path);

@@ -85,6 +85,8 @@ struct wb_optimiser {
     int64_t counted, counted_at;       /* what count said when step was counted_at; -1: not read */
     wb_dtype send;                     /* in which ranks send f32 gradients */
     wb_dtype compute;                  /* in which losses see f32 parameters; f32: as they are */
+    wb_array ***written;               /* slots of states that the step being made writes */
+    int64_t written_count, written_room;
     double first_scale;                /* 0: no scale */
     int64_t scale_interval;            /* good steps from one growth to the next */
     wb_array *scale, *fresh_scale;     /* held: of the loss, f32, one number; or NULL */

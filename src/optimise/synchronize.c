@@ -29,9 +29,19 @@ static wb_status told(wb_status status) {
     return status;
 }
 
+static wb_status synchronize_arrays(wb_layer *model) {
+    wb_text facts = {.file = NULL};
+    wb_status status = wb_model_tell_arrays(model, &facts) ? WB_OK : wb_error_status();
+    if (status == WB_OK)
+        status =
+            wb_compare_facts("distributed: models must have the same arrays on all ranks", &facts);
+    wb_text_release(&facts);
+    return status == WB_OK ? wb_walk(of_the_first, NULL, model) : status;
+}
+
 wb_status wb_synchronize_arrays(wb_layer *model) {
     if (!wb_ranks_join(function)) return wb_error_status();
-    return wb_ranks_count() == 1 ? WB_OK : told(wb_walk(of_the_first, NULL, model));
+    return wb_ranks_count() == 1 ? WB_OK : told(synchronize_arrays(model));
 }
 
 static bool replace(wb_array **slot) {

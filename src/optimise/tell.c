@@ -34,17 +34,26 @@ static void add_real(wb_text *facts, const char *name, double value) {
     wb_fact_add(facts, name, text);
 }
 
+static bool is_written(const wb_optimiser *o, wb_array *const *slot) {
+    for (int64_t i = 0; i < o->written_count; i++)
+        if (o->written[i] == slot) return true;
+    return false;
+}
+
 static bool tell_array(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
     teller *t = (teller *)(void *)visitor;
-    char name[WB_PATH_BYTES], text[160];
+    char name[WB_PATH_BYTES], text[160], gradient[WB_PATH_BYTES + 32];
     const wb_tie_group *group = trainable ? group_of(t->optimiser, slot) : NULL;
     wb_path_text(path, name, sizeof name);
     (void)snprintf(text, sizeof text, "%s %s%s", wb_dtype_name((wb_dtype)(*slot)->dtype),
                    wb_text_of(*slot), group && group->is_frozen ? ", frozen" : "");
     wb_fact_add(t->facts, name, text);
+    if (!trainable && t->has_gradients && is_written(t->optimiser, slot)) {
+        (void)snprintf(gradient, sizeof gradient, "the new value of %s", name);
+        wb_fact_add(t->facts, gradient, "there");
+    }
     if (!group || group->is_frozen || !t->has_gradients) return true;
     const bool has = t->optimiser->sums[group - t->optimiser->groups];
-    char gradient[WB_PATH_BYTES + 32];
     (void)snprintf(gradient, sizeof gradient, "the gradient of %s", name);
     if (has) wb_fact_add(t->facts, gradient, "there");
     return true;

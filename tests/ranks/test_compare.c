@@ -155,6 +155,77 @@ static void a_gradient_that_a_rank_lacks_is_named(void **state) {
     assert_int_equal(ranks_run(3, miss_a_gradient), 0);
 }
 
+/* ---- states ---- */
+
+/* y = x; in training a step is counted, as an integer or as a real number. */
+typedef struct Counter {
+    wb_layer layer;
+    wb_array *count;
+} Counter;
+
+static wb_array *count_on(wb_layer *layer, wb_array *x) {
+    const Counter *c = (const Counter *)(const void *)layer;
+    return wb_set(layer, "count", wb_add_number(c->count, 1)) == WB_OK ? x : NULL;
+}
+
+WB_FUNCTOR(Counter, count_on, WB_STATE_FIELD(Counter, count));
+
+static wb_dtype counted_in;
+
+/* Of two layers, rank 1 leaves one out. */
+static wb_array *passing_loss(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    wb_array *h = wb_apply(wb_chain_at(model, 1), batch->x);
+    if (wb_rank() != 1) h = wb_apply(wb_chain_at(model, 2), h);
+    return wb_mse(h, batch->y);
+}
+
+static void miss_a_state(void) {
+    wb_scope_open();
+    Counter *c = wb_new(Counter);
+    c->count = wb_keep(wb_scalar(counted_in, 0));
+    wb_layer *model = wb_chain(wb_dense(3, 2), &c->layer);
+    wb_optimiser *o = wb_setup(wb_descent(), model, .distributed = true);
+    const wb_batch batch = {.x = wb_ones(WB_F32, 3, 5), .y = wb_ones(WB_F32, 2, 5)};
+    wb_array *l = wb_train_step(passing_loss, model, &batch, NULL, o);
+    expect(l ? WB_OK : wb_error_status(),
+           "the new value of layers.2.count is there on ranks 0, 2, missing on rank 1");
+    wb_free(o), wb_free(model);
+}
+
+static void a_state_that_a_rank_does_not_write_is_named(void **state) {
+    (void)state;
+    counted_in = WB_F32;
+    assert_int_equal(ranks_run(3, miss_a_state), 0);
+    counted_in = WB_I32;
+    assert_int_equal(ranks_run(3, miss_a_state), 0);
+}
+
+/* ---- models ---- */
+
+static int more_layers;
+
+static void set_up_others(void) {
+    wb_scope_open();
+    const int64_t width = wb_rank() == 1 && !more_layers ? 5 : 4;
+    wb_layer *model = wb_chain(wb_dense(3, width), wb_dense(width, 2));
+    if (wb_rank() == 1 && more_layers) {
+        wb_free(model);
+        model = wb_chain(wb_dense(3, 4), wb_dense(4, 2), wb_dense(2, 2));
+    }
+    wb_optimiser *o = wb_setup(wb_descent(), model, .distributed = true);
+    expect(o ? WB_OK : wb_error_status(),
+           more_layers ? "layers.3.weight is missing on ranks 0, 2, f32 (2, 2) on rank 1"
+                       : "layers.1.weight is f32 (4, 3) on ranks 0, 2, f32 (5, 3) on rank 1");
+    wb_free(o), wb_free(model);
+}
+
+static void models_that_differ_are_named_by_wb_setup(void **state) {
+    (void)state;
+    for (more_layers = 0; more_layers < 2; more_layers++)
+        assert_int_equal(ranks_run(3, set_up_others), 0);
+}
+
 /* ---- parameters ---- */
 
 enum { EVERY = 3 };
@@ -378,6 +449,8 @@ int main(void) {
         cmocka_unit_test(settings_that_differ_are_named_before_the_first_step),
         cmocka_unit_test(loaders_of_own_data_need_only_as_many_batches),
         cmocka_unit_test(a_gradient_that_a_rank_lacks_is_named),
+        cmocka_unit_test(a_state_that_a_rank_does_not_write_is_named),
+        cmocka_unit_test(models_that_differ_are_named_by_wb_setup),
         cmocka_unit_test(parameters_that_differ_are_noticed_in_time),
         cmocka_unit_test(divided_states_are_not_compared),
         cmocka_unit_test(another_processor_is_a_warning_that_says_how_much),
