@@ -118,7 +118,12 @@ static const row rows[] = {
      "Flux started this process as rank 3 of 4 (FLUX_TASK_RANK), by which Weber cannot join the "
      "others; use flux run -o pmi=simple (MPICH)"},
     {"torchrun",
-     {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"MASTER_ADDR", "127.0.0.1"}},
+     {{"RANK", "1"},
+      {"WORLD_SIZE", "2"},
+      {"LOCAL_RANK", "1"},
+      {"LOCAL_WORLD_SIZE", "2"},
+      {"MASTER_ADDR", "127.0.0.1"},
+      {"TORCHELASTIC_RUN_ID", "none"}},
      0,
      0,
      0,
