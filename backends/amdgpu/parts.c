@@ -1,3 +1,6 @@
+/* What AMD's plugin takes from other libraries: hipRTC compiles, hipBLASLt multiplies matrices,
+ * MIOpen computes convolutions. A call that none of them takes is computed by a kernel of Weber's
+ * own text, as in backends/cuda/nvidia/parts.c. */
 #include "../cuda/lt/lt.h"
 #include "miopen.h"
 

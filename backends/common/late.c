@@ -1,3 +1,6 @@
+/* A device reports an error after the call that caused it has returned. The queue keeps the first
+ * one as text until a sync asks. A kernel that meets a bad index leaves it in four words of memory,
+ * from which the message is made here. */
 #include "late.h"
 
 #include <stdarg.h>

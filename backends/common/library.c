@@ -1,3 +1,6 @@
+/* Opens a vendor's library by dlopen: the file that an environment variable names, else the first
+ * of a list of names that opens. Then finds all the functions that are needed, or says which one is
+ * missing. A call that may end the process is tried in a forked child first. */
 #include "library.h"
 
 #include <dlfcn.h>

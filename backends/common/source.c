@@ -1,3 +1,6 @@
+/* What a kernel keeps of its rendered source: the numbers that each launch gets (words), not the
+ * text, which kernels share once it is compiled. Before each launch the offsets of the arguments
+ * are filled in. */
 #include "source.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Opens OpenBLAS or Accelerate and passes products on to it. A table says for each library and each
+ * instruction set from how many multiply-adds on it is faster than Weber's own kernels. */
 #include "blas.h"
 #include "platform/process.h"
 

@@ -1,3 +1,6 @@
+/* Chooses the algorithm of a convolution: one for depthwise convolutions, minimal filtering
+ * (Winograd) where it suits the kernel, else gathering into boxes (conv_plan.h). Also decides
+ * whether the weights are kept from run to run in the form that the algorithm reads. */
 #include "conv_plan.h"
 
 #include <pthread.h>

@@ -1,3 +1,5 @@
+/* The arithmetic of conv_plan.h: plans, boxes, and where each tap finds its elements. It works on
+ * shapes and offsets only and touches no array. */
 #include "conv_plan.h"
 
 static wb_conv_axis forward_axis(const wb_window *w, int d) {

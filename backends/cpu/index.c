@@ -1,3 +1,5 @@
+/* Gather and scatter_add on the host. scatter_add adds in the order of the index, so that the sum
+ * for a position that comes several times is the same in every run. */
 #include "index.h"
 
 #include <string.h>

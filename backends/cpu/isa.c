@@ -1,3 +1,5 @@
+/* Chooses the instruction set of the kernels once per process: the best that the processor has, or
+ * the one that WEBER_ISA names, if the processor has it. */
 #include "isa.h"
 
 #include <stdio.h>

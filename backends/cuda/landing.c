@@ -1,3 +1,6 @@
+/* Small downloads, such as a loss, go to pinned memory first, because the driver blocks on a copy
+ * to ordinary memory. The next sync copies them to where they belong. What does not fit is copied
+ * directly. */
 #include <string.h>
 
 #include "device.h"

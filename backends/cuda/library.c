@@ -1,3 +1,6 @@
+/* Opens the driver and the run-time compiler by the names in the vendor's table (vendor.c).
+ * Libraries that may be missing, such as cuDNN, are looked for once, when they are first needed.
+ * Error codes become names and messages here. */
 #include "library.h"
 
 #include <dlfcn.h>

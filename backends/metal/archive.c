@@ -1,3 +1,6 @@
+/* Metal reads and writes binary archives only as files, so the bytes of the host's cache pass
+ * through a temporary file. A new archive collects the pipelines of one text and is written to the
+ * cache when it is closed. */
 #include "archive.h"
 #include "platform/process.h"
 

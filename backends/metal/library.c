@@ -1,3 +1,5 @@
+/* Opens the Objective-C runtime and Apple's frameworks by dlopen and registers the messages of
+ * objc.def, so that the plugin can be built without Apple's headers and libraries. */
 #include "library.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,6 @@
+/* Large dense matrix products by MPSMatrixMultiplication; all others are computed by Weber's own
+ * text. MPS is row-major and Weber column-major, so what MPS computes is the transpose: C' = op(B)'
+ * op(A)'. */
 #include "mps.h"
 
 #include <stdio.h>

@@ -1,3 +1,6 @@
+/* Finds ranks on this machine that have died or stopped, by looking at their processes, so that the
+ * others fail at once instead of waiting for the timeout. While ranks join, MPI blocks: a thread
+ * looks meanwhile, and ends the process if a rank is lost. */
 #include "watch.h"
 
 #include <stdatomic.h>

@@ -1,3 +1,5 @@
+/* Opens the OpenCL loader by dlopen, finds its functions, and turns OpenCL's error codes into names
+ * and messages. */
 #include "library.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,5 @@
+/* One step of Adam (Kingma and Ba 2015) for n elements of f32 in a single loop, so that gradient,
+ * parameter and both moments are read once. With decay it is AdamW (Loshchilov and Hutter 2019). */
 #include "adam.h"
 
 #include "vectorise.h"

@@ -1,3 +1,6 @@
+/* The functions of math_functions.h as loops over arrays, for one instruction set. Sine and cosine
+ * of large arguments need a slower reduction (Payne and Hanek 1983); only blocks that contain such
+ * an argument take it. */
 #include "../half.h"
 #include "../math_functions.h"
 #include "../math_table.h"

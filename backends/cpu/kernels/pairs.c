@@ -1,3 +1,5 @@
+/* Two operations in one loop, for each pair in WB_PAIR_LIST. The second and the third operand can
+ * each be an array or a single number, so each pair has four loops per type. */
 #include "pairs.h"
 
 #define LOOPS(type, T, name, expression)                                                           \

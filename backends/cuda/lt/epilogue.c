@@ -1,3 +1,6 @@
+/* Decides whether the program that follows a matrix product is one that cuBLASLt or hipBLASLt can
+ * compute together with it: a bias, an activation, or a bias and then an activation. Any other
+ * program runs as a kernel of its own. */
 #include "epilogue.h"
 
 #include <string.h>

@@ -1,3 +1,6 @@
+/* What NVIDIA's plugin takes from other libraries: NVRTC compiles, cuBLASLt multiplies matrices,
+ * cuDNN computes convolutions and attention. A call that none of them takes is computed by a kernel
+ * of Weber's own text. */
 #include "../lt/lt.h"
 #include "cudnn.h"
 
