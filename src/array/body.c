@@ -1,3 +1,5 @@
+/* Makes, counts and releases the bodies of scans. A body holds a reference to each of its
+ * placeholders and results; the results hold the nodes between them. */
 #include "array/body.h"
 
 #include "base/memory.h"

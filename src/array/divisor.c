@@ -1,3 +1,6 @@
+/* While a loss is built, the thread points to a wb_divisor, where the loss notes what it divides
+ * by. If several losses note something, their divisors are not used, unless the program says which
+ * one counts (wb_divisor_tell). */
 #include "array/divisor.h"
 
 #include "array/thread.h"

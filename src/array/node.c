@@ -1,3 +1,6 @@
+/* Nodes: making, counting, detaching and releasing them. A node holds a reference to each of its
+ * inputs and to its memory. Releasing works through a list instead of recursing, so that a long
+ * recipe cannot overflow the stack. */
 #include <stdlib.h>
 #include <string.h>
 

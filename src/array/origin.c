@@ -1,3 +1,5 @@
+/* A node has 16 bits for the place where it was made, so places are numbered. All threads share one
+ * table of their names, which only grows. Number 0 means: outside of any layer. */
 #include "array/origin.h"
 
 #include <stdlib.h>

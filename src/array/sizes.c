@@ -1,3 +1,6 @@
+/* Sizes, strides and element types: counting, checking and printing them, and the questions that
+ * users ask about an array. Sizes that pass wb_check_sizes have so few elements that their number
+ * of bytes cannot overflow. */
 #include <stdio.h>
 
 #include "array/use.h"

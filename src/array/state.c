@@ -1,3 +1,5 @@
+/* Each pending write remembers what its slot held before, so that a step that fails can take all
+ * its writes back. If a slot is written several times, only its first value is kept for that. */
 #include "array/state.h"
 
 #include "array/thread.h"

@@ -1,3 +1,6 @@
+/* Makes the state of a thread when it first calls the library and releases it when the thread ends.
+ * Nodes come from blocks and are reused; a released one rests first (longer in debug builds and
+ * with WEBER_DEBUG=mem), so that a later use of it is an error with a name. */
 #include "array/thread.h"
 
 #include <pthread.h>

@@ -1,3 +1,6 @@
+/* Checks the arguments of public functions: the class is right, the object was not released, and it
+ * belongs to this thread. An object that no thread owns, as after wb_hand_over, belongs to the
+ * thread that uses it next. */
 #include "array/use.h"
 
 #include <stdio.h>

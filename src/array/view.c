@@ -1,3 +1,6 @@
+/* Computes sizes, strides and offset of each view (reshape, permute, slice, expand) from those of
+ * its input. An expanded dimension has stride 0. A reshape that strides cannot express has to be
+ * copied. */
 #include "array/view.h"
 
 wb_layout wb_layout_dense(int ndim, const int64_t *sizes) {

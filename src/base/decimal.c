@@ -1,3 +1,5 @@
+/* strtod expects the decimal separator of the process's locale. So the text is checked first, its
+ * point is replaced by that separator, and strtod reads the result. */
 #include "base/decimal.h"
 
 #include <locale.h>

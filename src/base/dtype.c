@@ -1,3 +1,5 @@
+/* The element types: name, size, whether they are floats, and which type an operation on two of
+ * them gives. As in Julia, an integer and a float give the float's type, even i64 and f16. */
 #include <weber/dtype.h>
 
 static const struct {

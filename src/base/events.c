@@ -1,3 +1,6 @@
+/* Writes the events of WEBER_TRACE to a file, those of all threads under one lock. The file is
+ * complete JSON after each write: every write ends with "]", which the next one replaces. Each rank
+ * has a file of its own. */
 #include "base/events.h"
 
 #include <fcntl.h>

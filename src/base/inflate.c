@@ -1,3 +1,5 @@
+/* A small compressed file can claim gigabytes, so there is a limit: WEBER_INFLATE_MIB, else 2 GiB
+ * or four times the size of the file, whichever is more. */
 #include "base/inflate.h"
 
 #include <stdlib.h>

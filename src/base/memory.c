@@ -1,3 +1,5 @@
+/* malloc with errors that are recorded and sizes that are checked for overflow. New blocks
+ * (wb_alloc) are zeroed; lists grow by doubling. A test can make the n-th allocation fail. */
 #include "base/memory.h"
 
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* What public objects have in common: classes, counters, the list of leaks, released objects. The
+ * memory of a released object is not reused at once, so that a later use is an error that names
+ * it. */
 #include "base/object.h"
 
 #include <stdio.h>

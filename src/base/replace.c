@@ -1,3 +1,6 @@
+/* Writes a new file beside the old one, makes sure that it is on the disk, and renames it to the
+ * old name. The new file is locked while it is written, so that a program can tell it from one that
+ * a killed process has left. Links of other users in shared folders are refused. */
 #include "base/replace.h"
 
 #include <errno.h>

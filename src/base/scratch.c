@@ -1,3 +1,5 @@
+/* The thread's buffers, made at first use and freed by the destructor of a pthread key. Where there
+ * is no memory for them, all such threads share one static buffer. */
 #include "base/scratch.h"
 
 #include <pthread.h>

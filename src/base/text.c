@@ -1,3 +1,5 @@
+/* Appends to a block of memory that grows, or to a file, by the same calls. After a failure nothing
+ * more is added, and wb_text_status reports it. */
 #include "base/text.h"
 
 #include <errno.h>

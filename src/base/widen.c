@@ -1,3 +1,5 @@
+/* Reads integers of 1 to 8 bytes, signed or unsigned, in either byte order, as i32 or i64. The only
+ * value that can fail to fit is an unsigned one above the largest i64. */
 #include "base/widen.h"
 
 int wb_widened_bytes(wb_integers from) { return from.size_bytes <= 2 ? 4 : 8; }

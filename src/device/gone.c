@@ -1,3 +1,6 @@
+/* A table of functions for the devices of a forked child. A driver does not work after a fork, so
+ * the child must not call it: whatever releases something does nothing here, and all else is an
+ * error. */
 #include "device/gone.h"
 
 static void *no_memory(void *device, size_t size_bytes) {

@@ -1,3 +1,5 @@
+/* Compares names without case, finds the name that was probably meant, and keeps lists of names. A
+ * list that was handed out stays valid for ever: a change makes a new list. */
 #include "device/names.h"
 
 #include <ctype.h>

@@ -1,3 +1,6 @@
+/* A plugin runs with the user's rights. So a file is opened only if nobody but root and the user
+ * could have written it or replaced it by way of a folder above it. Then its table is checked: ABI,
+ * size, required functions. */
 #include "device/plugin.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,7 @@
+/* Finds, reads and changes the file of preferences: WEBER_PREFERENCES, else the nearest
+ * LocalPreferences.toml, else the user's own. Where it has no table [Weber], the GPU backend that
+ * it names for Flux or MLDataDevices counts. A file with a fault is a warning, and the program goes
+ * on without it. */
 #include "device/preferences.h"
 
 #include <errno.h>

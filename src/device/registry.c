@@ -1,3 +1,6 @@
+/* Finds plugins in the plugin folders, opens each at most once, and remembers why one was not
+ * loaded. All questions take one lock. Naming a backend opens only its own file; listing what there
+ * is opens all. */
 #include "device/registry.h"
 
 #include <ctype.h>

@@ -1,3 +1,5 @@
+/* Reads a text of TOML entry by entry, noting where each begins and ends. A change replaces the
+ * bytes of one value; all other bytes stay. */
 #include "device/toml.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Flags of the current thread that layers and losses ask about while a loss is built. A setter
+ * returns the old value, so that the caller can restore it. */
 #include "gradient/mode.h"
 
 #include "array/thread.h"

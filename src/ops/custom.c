@@ -1,3 +1,5 @@
+/* A custom node's first input is its value; derivatives go to the others. Its derivative is a
+ * function and a context, which is released with the last node that refers to it. */
 #include "ops/custom.h"
 
 #include "base/memory.h"

@@ -1,3 +1,6 @@
+/* Builds the nodes of a step and, when a plan is made, expands them by calling the functions of the
+ * rule's rows. Settings that change between steps are late numbers, so that every step uses the
+ * same plan. If the watched number is not finite, every result keeps its old value. */
 #include "ops/step.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* Copies graphs, with some nodes replaced, and traces functions. Tracing copies what the function
+ * made; an array from outside that it used becomes a placeholder as well (captured). */
 #include "ops/trace.h"
 
 #include <string.h>

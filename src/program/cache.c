@@ -1,3 +1,6 @@
+/* Each entry is one file: a header, the name, the data. A checksum covers them. It is written under
+ * another name and then renamed; an entry that is damaged or belongs to another name is treated as
+ * missing. */
 #include "program/cache.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Renders a call by the function that its row in ops.def names, after checking what the dialect
+ * lacks. */
 #include "program/call.h"
 
 #include "base/error.h"

@@ -1,3 +1,6 @@
+/* The matrices of a batched product may begin anywhere. If their offsets follow a few dimensions,
+ * as those of views and broadcasts do, the text computes them from sizes and strides; otherwise it
+ * contains a table of them. */
 #include "program/call_batch.h"
 
 enum { MOST_DIMENSIONS = 6 };

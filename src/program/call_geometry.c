@@ -1,3 +1,5 @@
+/* Names the sizes of a window for a text. Most are words that each launch gets; those of unused
+ * dimensions and of small kernels are constants, so that the compiler can unroll the loops. */
 #include "program/call_geometry.h"
 
 enum { SMALL_KERNEL = 32 /* taps */ };

@@ -1,3 +1,6 @@
+/* Collects the definitions, words, scratch memory and launches of a call, and joins them with the
+ * fixed pieces into a source. Sizes are words where possible, so that calls of different sizes
+ * share one compiled text. */
 #include "program/call_source.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Chooses the tile by the shape of a product. If there are too few tiles to keep a device busy, a
+ * long sum is cut into parts, which a second launch adds. */
 #include "program/call_tile.h"
 
 enum {

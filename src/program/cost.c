@@ -1,3 +1,5 @@
+/* Counts the arithmetic of a command and the bytes that it has to move, as if each array were read
+ * or written once. A multiplication and an addition are two operations. */
 #include "program/cost.h"
 
 #include <weber/dtype.h>

@@ -1,3 +1,5 @@
+/* A dimension of size 1 can be removed, and two neighbouring ones can be joined if every access
+ * steps through them as through one. Fewer dimensions mean less index arithmetic in a kernel. */
 #include "program/domain.h"
 
 void wb_drop_dim(wb_program *p, int d) {

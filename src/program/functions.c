@@ -1,3 +1,6 @@
+/* Cuts functions.txt into blocks, one function each, and puts those in front of a text that it
+ * names, directly or through others. Each stands inside #ifndef, so that texts can be compiled
+ * together. */
 #include "program/functions.h"
 
 #include <pthread.h>

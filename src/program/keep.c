@@ -1,3 +1,5 @@
+/* If WEBER_PROGRAMS names a folder, each program is written there as the bytes of its structs, one
+ * file for each different text. */
 #include "program/keep.h"
 
 #include <limits.h>

@@ -1,3 +1,5 @@
+/* Simplifies the domain of a program, chooses the walk for the dialect, and cuts rows and columns
+ * into pieces and launches. */
 #include "program/layout.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Checks that a dialect can express a program, and collects what its text needs: the layout, late
+ * words, sizes and strides. The loops are printed by walk.c, reduction.c and expression.c. */
 #include "program/render.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* The hash of a text (FNV-1a, 64 bits), by which compiled kernels are found again. */
 #include "program/text.h"
 
 uint64_t wb_text_hash(uint64_t hash, const char *string) {

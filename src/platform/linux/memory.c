@@ -1,3 +1,5 @@
+/* Linux: memory as sysconf(3), getrusage(2), /proc/self/statm and glibc's mallinfo2 count it. Large
+ * blocks ask for pages of 2 MiB. */
 #include "platform/memory.h"
 
 #include <malloc.h>

@@ -1,3 +1,5 @@
+/* Linux: this process (environment, file, signals, the end of its parent) and others, which proc(5)
+ * describes. */
 #include "platform/process.h"
 
 #include <dirent.h>

@@ -1,3 +1,5 @@
+/* Linux: what instructions the processor has, by cpuid on x86-64 and by the auxiliary vector on
+ * ARM64. AMX also needs the kernel's permission. */
 #include "platform/processor.h"
 
 #include <stdio.h>

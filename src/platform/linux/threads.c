@@ -1,3 +1,4 @@
+/* Linux: cores by affinity masks, waiting and waking by futex(2), sleeping until a given time. */
 #include "platform/threads.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* macOS: F_FULLFSYNC reaches the disk, and memory that processes share is a file in the user's
+ * temporary folder. */
 #include "platform/files.h"
 
 #include <errno.h>

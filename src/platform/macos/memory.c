@@ -1,3 +1,4 @@
+/* macOS: memory as sysctl(3), getrusage(2), Mach's task_info and malloc's mstats count it. */
 #include "platform/memory.h"
 
 #include <mach/mach.h>

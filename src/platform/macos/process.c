@@ -1,3 +1,4 @@
+/* macOS: this process (environment, file, signals). About other processes nothing is known yet. */
 #include "platform/process.h"
 
 #include <crt_externs.h>

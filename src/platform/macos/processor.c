@@ -1,3 +1,4 @@
+/* macOS: what instructions the processor has, by the names that sysctl(3) gives them. */
 #include "platform/processor.h"
 
 #include <sys/sysctl.h>

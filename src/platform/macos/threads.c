@@ -1,3 +1,5 @@
+/* macOS: only the fast cores are counted, and a quality of service keeps threads on them. Waiting
+ * looks at the word now and then, because there is no futex on older systems. */
 #include "platform/threads.h"
 
 #include <pthread/qos.h>

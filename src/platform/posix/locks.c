@@ -1,3 +1,6 @@
+/* The mutexes of locks.h in one array, in the order in which they may be taken. A fork takes all of
+ * them first, so that the child finds none held by a thread that it does not have, unless the
+ * forking thread holds one itself: such a fork waits for nothing. */
 #include "platform/locks.h"
 
 #include <stdint.h>

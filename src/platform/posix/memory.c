@@ -1,3 +1,4 @@
+/* The size of a page, which POSIX tells by sysconf(3). */
 #include "platform/memory.h"
 
 #include <unistd.h>

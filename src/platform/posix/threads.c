@@ -1,3 +1,5 @@
+/* Starts the library's own threads with all signals blocked, so that signals go to threads of the
+ * program. */
 #include "platform/threads.h"
 
 #include <signal.h>
