@@ -1,3 +1,5 @@
+/* Fashion-MNIST (Xiao, Rasul and Vollgraf 2017): four files in the IDX format, from the folder
+ * WEBER_DATA or from Debian's package. Nothing is downloaded. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,3 +1,7 @@
+/* Loaders: the batches of an epoch, one after another. A thread works ahead (prefetch.h): it
+ * gathers the observations of a batch into a slot, lets the user's function change them, and sends
+ * them to the device. The user's thread makes arrays of a filled slot, in a scope that closes at
+ * the next batch. Data that is on a device is gathered there instead, by an operation. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,3 +1,5 @@
+/* Observations are the entries of an array's last dimension: how many there are, some of them, and
+ * splits by fractions. The results are views of the array. */
 #include <math.h>
 
 #include <weber/data.h>

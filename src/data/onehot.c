@@ -1,3 +1,5 @@
+/* Labels as one-hot arrays, and back. Labels are read and checked on the host: one that is out of
+ * range would otherwise become a column of zeros and go unnoticed. */
 #include <weber/data.h>
 #include <weber/ops.h>
 

@@ -1,3 +1,5 @@
+/* Shuffles by Fisher and Yates with splitmix64 (Steele, Lea and Flood 2014). The order follows from
+ * seed and epoch alone, so it is the same on every machine. */
 #include "data/order.h"
 
 static uint64_t mix(uint64_t z) {

@@ -1,3 +1,6 @@
+/* Fills batch i into slot i modulo WB_PREFETCH_SLOTS, at most that many ahead of the batch being
+ * taken. All prefetchers of the process are in one list, so that a fork can wait for fills that
+ * run, and the child can start threads of its own. */
 #include "data/prefetch.h"
 
 #include "base/events.h"

@@ -1,3 +1,6 @@
+/* Reads plain files as they are and gzip files through zlib, also several gzip files joined into
+ * one. Errors name the offset in the unzipped bytes, and how much a file may inflate to is
+ * limited. */
 #include "data/stream.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Memory of records, taken in pieces from large blocks and released all at once. A limit makes a
+ * damaged file that claims huge counts an error before memory is full. */
 #include <string.h>
 
 #include "base/memory.h"

@@ -1,3 +1,5 @@
+/* The table of formats. The end of a file's name decides which one it is, else the first bytes. A
+ * file of another program is an error that says what it is and how to convert it. */
 #include "formats/format.h"
 
 #include <errno.h>

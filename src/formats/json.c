@@ -1,3 +1,5 @@
+/* Writing is a few lines here; cJSON reads. What cJSON accepts but Weber does not is checked here:
+ * invalid UTF-8, text after the end, a name that appears twice. */
 #include "formats/json.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* One watcher per thread is called with the result of each layer. A floating result is wrapped in a
+ * custom node, so that the watcher is called with its gradient as well. */
 #include "layers/watch.h"
 
 #include "array/thread.h"

@@ -1,3 +1,5 @@
+/* Flux's structs in files have fields in order but without names; the field tables of Weber's
+ * layers give them names. Wrappers such as TrackedArray are replaced by the array in them. */
 #include "models/flux.h"
 
 #include <string.h>

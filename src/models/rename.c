@@ -1,3 +1,6 @@
+/* Lists the tree by paths, gives each path its new name, and makes a tree again. An array that is
+ * transposed is only marked and is rearranged when it is loaded; one that is put together from
+ * parts is copied. */
 #include "models/rename.h"
 
 #include <stdlib.h>

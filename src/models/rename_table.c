@@ -1,3 +1,5 @@
+/* Parses rename tables and matches names against their rows. Matching goes back to the last * and
+ * the last ** only, which finds every match in time bounded by the square of the name's length. */
 #include "models/rename_table.h"
 
 #include <string.h>

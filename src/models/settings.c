@@ -1,3 +1,5 @@
+/* Converts a setting of a layer to a record, and a term or record to a setting, by its kind
+ * (number, sizes, padding, ...). Which settings a layer has is in its table of fields, not here. */
 #include "models/settings.h"
 
 #include <limits.h>

@@ -1,3 +1,5 @@
+/* Prints a model as the text that term.c reads: each layer with its settings and children, then one
+ * line for each tie. */
 #include "models/structure.h"
 
 #include <stdlib.h>

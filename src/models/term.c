@@ -1,3 +1,5 @@
+/* A parser without recursion: calls, tuples and pairs that are still open wait on a stack of fixed
+ * size, so that no text can overflow the C stack. Errors name the character where they arose. */
 #include "models/term.h"
 
 #include <locale.h>

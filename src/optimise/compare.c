@@ -1,3 +1,6 @@
+/* Ranks exchange hashes of settings, parameters and states, a few numbers each. Only if these
+ * differ do they exchange the facts themselves, to name what differs. If the processors differ too,
+ * different parameters are a warning: other processors round differently. */
 #include "optimise/compare.h"
 
 #include <stdio.h>

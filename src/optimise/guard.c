@@ -1,3 +1,6 @@
+/* A step whose loss or gradients are not finite leaves states as they were. The device selects the
+ * old or the new value of each pending write, so that the host need not wait. Where there is no old
+ * value of the same sizes, the write is taken back once the number is known. */
 #include "optimise/guard.h"
 
 #include <math.h>

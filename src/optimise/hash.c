@@ -1,3 +1,5 @@
+/* 64-bit hashes of bytes, of a model's parameters and of an optimiser's states, by which ranks
+ * compare them. Made for speed; not safe against someone who wants two to be equal. */
 #include <stdio.h>
 #include <string.h>
 

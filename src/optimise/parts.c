@@ -1,3 +1,6 @@
+/* Cuts a batch into micro-batches, which are views of its arrays. Hidden states of recurrent layers
+ * have a column for each observation: each micro-batch gets its columns, and what the micro-batches
+ * leave is joined after the last. */
 #include "optimise/parts.h"
 
 #include "array/state.h"

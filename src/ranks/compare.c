@@ -1,3 +1,5 @@
+/* Before a collective all ranks exchange a description of it. Where two differ, the ranks run
+ * different programs, and the message shows both descriptions. */
 #include "ranks/compare.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* A fact is a line: name, tab, value. Ranks exchange their lists only after they have found a
+ * difference; then the first facts that differ are printed, with the ranks that have each value. */
 #include "ranks/facts.h"
 
 #include <stdarg.h>

@@ -1,3 +1,6 @@
+/* Every rank first sends its version and a random number, then a code of what all have sent, which
+ * takes the secret to make. The code is SipHash-2-4 (Aumasson and Bernstein 2012); the random
+ * numbers keep a code of another run from fitting. */
 #include "ranks/greeting.h"
 
 #include <errno.h>

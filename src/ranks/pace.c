@@ -1,3 +1,4 @@
+/* Reads WEBER_PACE: the time that each message takes, and the rate of its bytes. */
 #include "ranks/pace.h"
 
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* One piece of shared memory: a header, a line for each rank, two windows for each rank's data.
+ * Each rank locks one byte of the file. The system releases that lock when the rank dies, so the
+ * others can see it. The first failure leaves its text for all. */
 #include "ranks/segment.h"
 
 #include <errno.h>

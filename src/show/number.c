@@ -1,3 +1,5 @@
+/* Writes an element as Julia does: at most six digits, plainly from 1e-4 up to 1e6, else with an
+ * exponent. */
 #include "show/number.h"
 
 #include <inttypes.h>

@@ -1,3 +1,5 @@
+/* Runs another program, such as gnuplot, on a temporary file of text and writes what it prints to
+ * the picture's file. No shell is involved. */
 #include "show/program.h"
 
 #include <errno.h>

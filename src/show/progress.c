@@ -1,3 +1,5 @@
+/* A progress bar. On a terminal it is redrawn at most every 0.1 s; elsewhere one line is printed at
+ * the end. The loss is read only when it is shown, because reading it waits for the device. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>

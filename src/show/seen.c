@@ -1,3 +1,5 @@
+/* A set of arrays by address. It holds a reference to each, so that no later array can get the same
+ * address. */
 #include "show/seen.h"
 
 #include <string.h>
