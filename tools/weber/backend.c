@@ -1,3 +1,4 @@
+/* `weber backend [NAME | --reset]`: shows, sets or removes the preferred backend. */
 #include <stdio.h>
 #include <string.h>
 #include <weber/device.h>

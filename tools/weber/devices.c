@@ -1,3 +1,5 @@
+/* `weber devices`: backends, devices, the current choice and why, and the folders and files that
+ * were looked at, as text in columns. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,5 @@
+/* `weber devices --json`: what `weber devices` shows, for programs. Bytes that are not UTF-8 become
+ * U+FFFD. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

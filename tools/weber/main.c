@@ -1,3 +1,5 @@
+/* Finds the command, runs it, and makes sure that its output was written. Also the text of `weber
+ * help`. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

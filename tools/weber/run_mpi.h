@@ -1,3 +1,4 @@
+/* What run.c uses of run_mpi.c: a run by the launcher of MPI. */
 #ifndef WEBER_TOOL_RUN_MPI_H
 #define WEBER_TOOL_RUN_MPI_H
 

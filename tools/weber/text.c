@@ -1,3 +1,5 @@
+/* Prints names from files and devices on a terminal, with control characters spelled out, so that
+ * no name can steer the terminal. */
 #include <stdio.h>
 #include <string.h>
 
