@@ -28,6 +28,7 @@
 extern "C" {
 #endif
 
+/* An array, as above, and where one lives (weber/device.h). Both are known by pointers alone. */
 typedef struct wb_array wb_array;
 typedef struct wb_device wb_device;
 
@@ -207,6 +208,7 @@ WB_API wb_random *wb_random_state(void);
 
 /* ---- asking ---- */
 
+/* An array's type and number of dimensions; WB_F32 and 0 for NULL. */
 WB_API wb_dtype wb_dtype_of(const wb_array *x);
 WB_API int wb_ndim(const wb_array *x);
 WB_API int64_t wb_size(const wb_array *x, int dim); /* 1 beyond the last dimension */

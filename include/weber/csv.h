@@ -40,8 +40,8 @@ typedef struct wb_csv_desc {
 #define WB_READ_CSV(path, ...) wb_read_csv_make(path, (wb_csv_desc){__VA_ARGS__})
 WB_API wb_csv *wb_read_csv_make(const char *path, wb_csv_desc desc);
 
-WB_API int64_t wb_csv_rows(const wb_csv *csv); /* without the header */
-WB_API int64_t wb_csv_columns(const wb_csv *csv);
+WB_API int64_t wb_csv_rows(const wb_csv *csv);    /* without the header */
+WB_API int64_t wb_csv_columns(const wb_csv *csv); /* as many as each line has fields */
 /* The name of column i, from 0 on; NULL outside. */
 WB_API const char *wb_csv_name(const wb_csv *csv, int64_t column);
 /* A field without its quotes, valid as long as csv; NULL outside. */

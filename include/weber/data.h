@@ -53,6 +53,7 @@ WB_API wb_array *wb_onecold(wb_array *y);
 
 /* ---- the loader ---- */
 
+/* Gives arrays in batches, epoch after epoch; released by wb_free. */
 typedef struct wb_loader wb_loader;
 
 enum { WB_MORE_ARRAYS = 6 };

@@ -167,6 +167,7 @@ WB_API const char *wb_device_backend_name(const wb_device *device);
 /* Its number among the backend's devices, from 0. The CPU has none: -1. */
 WB_API int wb_device_id(const wb_device *device);
 
+/* What the driver says of this device; texts are "" and numbers 0 for NULL. */
 WB_API wb_properties wb_device_properties(const wb_device *device);
 
 /* The same without opening the device. Fails as wb_get_device does. */

@@ -33,19 +33,28 @@
 extern "C" {
 #endif
 
+/* A new array of these sizes, filled as the table at the top of this file says. It is computed at
+ * once, and owned by the scope. */
 typedef wb_array *wb_init(int ndim, const int64_t *sizes, wb_dtype dtype);
 WB_API wb_init wb_glorot_uniform, wb_glorot_normal, wb_kaiming_uniform, wb_kaiming_normal,
     wb_lecun_normal, wb_truncated_normal_init, wb_orthogonal, wb_identity_init, wb_uniform_init,
     wb_normal_init, wb_zeros_init, wb_ones_init, wb_sparse_init;
 
+/* The same with another gain, which multiplies the numbers. */
 typedef wb_array *wb_init_with(int ndim, const int64_t *sizes, wb_dtype dtype, double gain);
 WB_API wb_init_with wb_glorot_uniform_with, wb_glorot_normal_with, wb_kaiming_uniform_with,
     wb_kaiming_normal_with, wb_lecun_normal_with, wb_orthogonal_with;
+
+/* wb_sparse_init with another share of zeros in each column, and another deviation of the rest. */
 WB_API wb_array *wb_sparse_init_with(int ndim, const int64_t *sizes, wb_dtype dtype,
                                      double sparsity, double std);
+
+/* wb_identity_init with another gain, moved by shift[d] along dimension d (NULL: not moved). */
 WB_API wb_array *wb_identity_init_with(int ndim, const int64_t *sizes, wb_dtype dtype, double gain,
                                        const int64_t *shift);
 
+/* The fans of an array of these sizes, by the rule at the top of this file: *fan_in numbers go into
+ * each output, *fan_out outputs come from each input. A pointer that is NULL is not written. */
 WB_API void wb_nfan(int ndim, const int64_t *sizes, int64_t *fan_in, int64_t *fan_out);
 
 #ifdef __cplusplus

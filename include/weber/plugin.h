@@ -197,6 +197,7 @@ typedef struct wb_call_row {
     int x, y, uses; /* see ops.def */
 } wb_call_row;
 
+/* The row of a call in ops.def. */
 static inline wb_call_row wb_call_row_of(wb_call_kind kind) {
     static const wb_call_row rows[] = {
 #define WB_CALL(name, shape, x, y, uses, text, doc) {WB_SHAPE_##shape, x, y, uses},

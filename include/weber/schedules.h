@@ -25,6 +25,7 @@
 extern "C" {
 #endif
 
+/* A function from the number of a step to the value of a setting; released by wb_free. */
 typedef struct wb_schedule wb_schedule;
 
 /* Its value at step t, from 1 on; 0, with an error, for another t, and for NULL. */
@@ -32,6 +33,7 @@ WB_API double wb_schedule_at(const wb_schedule *schedule, int64_t t);
 
 /* ---- from one number to another ---- */
 
+/* value at every step */
 WB_API wb_schedule *wb_schedule_constant(double value);
 
 /* start decay^i, with i = (t - 1) / size in whole numbers: another value each size steps. */

@@ -66,6 +66,7 @@ WB_API wb_status wb_show_array(FILE *file, wb_array *x);
 
 /* ---- progress ---- */
 
+/* A bar that shows how far a loop is; released by wb_progress_end. */
 typedef struct wb_progress wb_progress;
 
 /* Zero means default. */

@@ -287,6 +287,7 @@ typedef struct wb_loadmodel_desc {
 #define wb_loadmodel(...) wb_loadmodel_make((wb_loadmodel_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_status wb_loadmodel_make(wb_loadmodel_desc desc);
 
+/* What the place holds; WB_RECORD_NULL for NULL. */
 WB_API wb_record_kind wb_record_kind_of(const wb_record *record);
 /* "Flux.Dense"; "" for what has no type */
 WB_API const char *wb_record_type(const wb_record *record);
