@@ -49,7 +49,7 @@ fuzz: ## every fuzz target for FUZZ=60 seconds
 	@scripts/setup test
 	@scripts/fuzz $(FUZZ)
 
-install: ## library, headers, CMake package, pkg-config file (PREFIX=/usr/local)
+install: ## library, headers, their description api.json, CMake package, pkg-config file (PREFIX=/usr/local)
 	@scripts/build release all -- -DCMAKE_INSTALL_PREFIX='$(PREFIX)'
 	@cmake --install build/release
 

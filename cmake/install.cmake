@@ -25,6 +25,17 @@ endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 
+# what the headers declare, for bindings and manuals (docs/api-json.md); nothing of the build needs it
+find_package(Python3 3.7 QUIET COMPONENTS Interpreter)
+if(Python3_Interpreter_FOUND)
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/include/weber/*)
+  add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/api.json
+    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/scripts/api --output ${PROJECT_BINARY_DIR}/api.json
+    DEPENDS ${headers} scripts/api scripts/c_headers.py CMakeLists.txt VERBATIM)
+  add_custom_target(weber_api ALL DEPENDS ${PROJECT_BINARY_DIR}/api.json)
+  install(FILES ${PROJECT_BINARY_DIR}/api.json DESTINATION ${CMAKE_INSTALL_DATADIR}/weber OPTIONAL)
+endif()
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/weber)
 install(EXPORT weber-targets NAMESPACE weber:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/weber-config.cmake.in weber-config.cmake INSTALL_DESTINATION ${package_dir})
