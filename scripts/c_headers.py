@@ -373,7 +373,7 @@ class Parser:
             found.append({"name": None, "type": base})
         last = self.words[self.at - 1].line
         for i, member in enumerate(found):
-            member.update(line=first.line, at=(first.file, first.line, last, i, len(found)))
+            member.update(line=first.line, at=(first.file, first.line, last, i, [m["name"] for m in found]))
         return found
 
     def enum(self):
@@ -391,7 +391,7 @@ class Parser:
                     end += 1
                 value, self.at = self.constant(self.words[self.at:end]), end
             self.numbers[word.text] = value
-            values.append({"name": word.text, "value": value, "line": word.line, "at": (word.file, word.line, word.line, 0, 1)})
+            values.append({"name": word.text, "value": value, "line": word.line, "at": (word.file, word.line, word.line)})
             self.accept(",")
         self.enums.append([tag and tag.text, values, first.file, (tag or first).line])
         return name_type("enum %s" % tag.text) if tag else name_type("int")
