@@ -38,11 +38,18 @@ static void help_and_version(void) {
 }
 
 static void what_it_does_not_understand(void) {
-    static const char *const rows[] = {
-        "",           "help a b", "devices --xml", "devices a b", "backend a b", "backend --delete",
-        "--version x"};
+    static const char *const rows[][2] = {
+        {"", "weber needs a COMMAND\n"},
+        {"help a b", "weber help: takes one COMMAND, got 2 words\n"},
+        {"devices --xml", "weber devices: does not take \"--xml\"\n"},
+        {"devices a b", "weber devices: does not take \"b\"\n"},
+        {"backend a b", "weber backend: does not take \"b\"\n"},
+        {"backend --delete", "weber backend: does not take \"--delete\"\n"},
+        {"layers x", "weber layers: does not take \"x\"\n"},
+        {"--version x", "weber --version: does not take \"x\"\n"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        expect(weber(rows[i]) == 2);
+        expect(weber(rows[i][0]) == 2);
+        expect_part(output, rows[i][1]);
         expect_part(output, "usage: weber devices [--json]");
     }
     expect(weber("device") == 2);

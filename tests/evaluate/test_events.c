@@ -216,9 +216,13 @@ static void profiles_have_mistakes(void) {
     expect_part(output, "forward                     Dense(4 => 8), layer 1 of Chain\n");
     expect_part(output, "all; peak: 100.0 Gflop/s, 10.0 GB/s");
     expect(weber("profile --rows 0 true") == 2);
+    expect_part(output, "weber profile: --rows must be a whole number from 1 on, got 0\nusage:");
     expect(weber("profile --peak=1 true") == 2);
+    expect_part(output, "weber profile: --peak must be two numbers above 0, GFLOPS,GBS, got 1\n");
     expect(weber("profile --peak=0,1 true") == 2);
     expect(weber("profile --all true") == 2);
+    expect(weber("profile") == 2);
+    expect_part(output, "weber profile: PROGRAM is missing\nusage: weber profile");
     expect(weber("profile ./is-not-there") == 127);
     expect_part(output, "weber profile: ./is-not-there cannot be started: No such file");
     expect(weber("profile false") == 1);

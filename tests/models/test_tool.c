@@ -21,22 +21,35 @@ static void commands_have_help(void) {
     expect_part(output, "--rename=TABLE");
 }
 
-static void what_is_not_understood_is_status_2(void) {
-    static const char *const rows[] = {"show",
-                                       "show a b",
-                                       "show --records",
-                                       "show --deep a",
-                                       "show a --input=3",
-                                       "convert",
-                                       "convert a.npz",
-                                       "convert a b c",
-                                       "convert a b --rename",
-                                       "convert --x a b",
-                                       "convert a b --model --rename=c"};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        expect(weber(rows[i]) == 2);
-        expect_part(output, "usage: weber ");
+typedef struct wrong {
+    const char *arguments, *said; /* in front of the usage */
+} wrong;
+
+static void expect_wrong(const wrong *rows, size_t count, const char *usage) {
+    for (size_t i = 0; i < count; i++) {
+        expect(weber(rows[i].arguments) == 2);
+        expect_part(output, rows[i].said);
+        expect_part(output, usage);
+        expect(strstr(output, rows[i].said) < strstr(output, usage));
     }
+}
+
+static void what_is_not_understood_is_named_and_status_2(void) {
+    static const wrong rows[] = {
+        {"show", "weber show: takes one FILE, got none\n"},
+        {"show a b", "weber show: takes one FILE, got 2 words\n"},
+        {"show --records", "weber show: takes one FILE, got none\n"},
+        {"show --deep a", "--deep"},
+        {"show a --input=3", "weber show: --input needs --svg=PICTURE\n"},
+        {"show a --key=b", "weber show: --key needs --svg=PICTURE\n"},
+        {"convert", "weber convert: takes two files, IN and OUT, got none\n"},
+        {"convert a.npz", "weber convert: takes two files, IN and OUT, got 1 word\n"},
+        {"convert a b c", "weber convert: takes two files, IN and OUT, got 3 words\n"},
+        {"convert a b --rename", "rename"},
+        {"convert --x a b", "--x"},
+        {"convert a b --model --rename=c",
+         "weber convert: --rename and --model exclude each other\n"}};
+    expect_wrong(rows, sizeof rows / sizeof *rows, "usage: weber ");
 }
 
 static void what_does_not_work_is_status_1(void) {
@@ -62,7 +75,9 @@ static void lost_output_is_status_1(void) {
     if (access("/dev/full", W_OK) != 0) return;
     expect(weber("--version >/dev/full") == 1);
     expect(weber("--help >/dev/full") == 1);
-    expect(weber("layers >/dev/full") == 1);
+    expect(weber("layers 2>&1 >/dev/full #") == 1);
+    expect_part(output, "weber: the output could not be written");
+    expect(!strstr(output, "never read"));
 }
 
 static void files_are_converted_and_shown(void) {
@@ -251,7 +266,7 @@ static void bash_completes_commands_and_options(void) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         SCENE(commands_have_help),
-        SCENE(what_is_not_understood_is_status_2),
+        SCENE(what_is_not_understood_is_named_and_status_2),
         SCENE(what_does_not_work_is_status_1),
         SCENE(lost_output_is_status_1),
         SCENE(files_are_converted_and_shown),

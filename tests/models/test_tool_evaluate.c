@@ -74,15 +74,22 @@ static void arrays_alone_are_evaluated(void) {
 }
 
 static void what_cannot_be_evaluated_says_why(void) {
-    static const char *const rows[] = {"evaluate m.bson",
-                                       "evaluate m.bson --data x.npz --scale=1/0",
-                                       "evaluate m.bson --data x.csv --separator=",
-                                       "evaluate m.bson --data fashion-mnist --split both",
-                                       "evaluate m.bson --data fashion-mnist --batch x",
-                                       "evaluate m.bson --data fashion-mnist --loss mse",
-                                       "evaluate --data fashion-mnist"};
+    static const char *const rows[][2] = {
+        {"evaluate m.bson", "weber evaluate: --data is missing\n"},
+        {"evaluate m.bson --data x.npz --scale=1/0",
+         "weber evaluate: --scale must be a number such as 0.5 or 1/255, got 1/0\n"},
+        {"evaluate m.bson --data x.csv --separator=",
+         "weber evaluate: --separator must be one character, got \n"},
+        {"evaluate m.bson --data fashion-mnist --split both",
+         "weber evaluate: --split must be test or train, got both\n"},
+        {"evaluate m.bson --data fashion-mnist --batch x",
+         "weber evaluate: --batch must be a whole number from 1 to 60000, got x\n"},
+        {"evaluate m.bson --data fashion-mnist --loss mse",
+         "weber evaluate: --loss must be crossentropy or logitcrossentropy, got mse\n"},
+        {"evaluate --data fashion-mnist", "weber evaluate: takes one file MODEL, got none\n"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        expect(weber(rows[i]) == 2);
+        expect(weber(rows[i][0]) == 2);
+        expect_part(output, rows[i][1]);
         expect_part(output, "usage: weber evaluate MODEL");
     }
     set_data();

@@ -41,7 +41,7 @@ static int set(const char *name) {
 
 int tool_backend(int count, char **arguments) {
     if (count == 0) return show();
-    if (count > 1) return tool_usage(count, arguments);
+    if (count > 1) return tool_usage("backend", count, arguments);
     if (strcmp(arguments[0], "--reset") == 0) return reset();
-    return arguments[0][0] == '-' ? tool_usage(count, arguments) : set(arguments[0]);
+    return arguments[0][0] == '-' ? tool_usage("backend", count, arguments) : set(arguments[0]);
 }

@@ -182,7 +182,7 @@ void devices_as_text(void) {
 
 int tool_devices(int count, char **arguments) {
     const bool is_json = count == 1 && strcmp(arguments[0], "--json") == 0;
-    if (count > is_json) return tool_usage(count, arguments);
+    if (count > is_json) return tool_usage("devices", count, arguments);
     if (is_json)
         devices_as_json();
     else

@@ -216,10 +216,10 @@ static double read_scale(const char *text) {
     return *end || end == text || divisor == 0 ? 0 : number / divisor;
 }
 
-static bool is_understood(const settings *s) {
-    return s->data.data && is_one_of(s->data.split, "test", "train") && s->batchsize > 0 &&
-           s->batchsize <= 60000 &&
-           (!s->loss || is_one_of(s->loss, "crossentropy", "logitcrossentropy"));
+static bool read_batch(const char *text, int64_t *size) {
+    char *end;
+    *size = strtoll(text, &end, 10);
+    return *text && !*end && *size > 0 && *size <= 60000;
 }
 
 /* The first have a text. */
@@ -259,11 +259,30 @@ static const struct option options[] = {{"data", required_argument, NULL, DATA},
                                         {"help", no_argument, NULL, HELP},
                                         {NULL, 0, NULL, 0}};
 
-/* False: some number or letter is none. */
-static bool take_texts(settings *s, const char *const texts[TEXTS]) {
-    char *end;
+/* 0, or 2 with what is wrong. */
+static int check(const char *const texts[TEXTS]) {
+    int64_t size;
+    const char *separator = texts[SEPARATOR], *loss = texts[LOSS];
+    if (!texts[DATA]) return tool_wrong(help, "evaluate: --data is missing");
+    if (!is_one_of(texts[SPLIT], "test", "train"))
+        return tool_wrong(help, "evaluate: --split must be test or train, got %s", texts[SPLIT]);
+    if (loss && !is_one_of(loss, "crossentropy", "logitcrossentropy"))
+        return tool_wrong(
+            help, "evaluate: --loss must be crossentropy or logitcrossentropy, got %s", loss);
+    if (!read_batch(texts[BATCH], &size))
+        return tool_wrong(help, "evaluate: --batch must be a whole number from 1 to 60000, got %s",
+                          texts[BATCH]);
+    if (texts[SCALE] && read_scale(texts[SCALE]) == 0)
+        return tool_wrong(help, "evaluate: --scale must be a number such as 0.5 or 1/255, got %s",
+                          texts[SCALE]);
+    if (separator && strlen(separator) != 1)
+        return tool_wrong(help, "evaluate: --separator must be one character, got %s", separator);
+    return 0;
+}
+
+static void take_texts(settings *s, const char *const texts[TEXTS]) {
     const char *separator = texts[SEPARATOR];
-    s->batchsize = strtoll(texts[BATCH], &end, 10);
+    (void)read_batch(texts[BATCH], &s->batchsize);
     s->data.data = texts[DATA], s->data.labels = texts[LABELS];
     s->data.x = texts[X], s->data.y = texts[Y];
     s->data.layout = texts[LAYOUT], s->data.split = texts[SPLIT];
@@ -271,8 +290,6 @@ static bool take_texts(settings *s, const char *const texts[TEXTS]) {
     s->data.separator = separator ? *separator : 0;
     s->key = texts[KEY], s->structure = texts[STRUCTURE];
     s->loss = texts[LOSS], s->device = texts[DEVICE];
-    return !*end && (!texts[SCALE] || s->data.scale != 0) &&
-           (!separator || strlen(separator) == 1) && is_understood(s);
 }
 
 int tool_evaluate(int count, char **arguments) {
@@ -285,7 +302,10 @@ int tool_evaluate(int count, char **arguments) {
         else
             texts[i] = optarg;
     }
-    if (count + 1 - optind != 1 || !take_texts(&s, texts)) return tool_help(help, false);
+    if (count + 1 - optind != 1)
+        return tool_wrong_count(help, "evaluate", "one file MODEL", count + 1 - optind);
+    if (check(texts)) return 2;
+    take_texts(&s, texts);
     s.model = s.data.model = arguments[optind - 1];
     return run(&s);
 }

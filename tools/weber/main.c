@@ -1,6 +1,7 @@
 /* Finds the command, runs it, and makes sure that its output was written. Also the text of `weber
  * help`. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <weber/show.h>
@@ -33,19 +34,41 @@ int tool_help(const char *help, bool is_asked) {
     return is_asked ? 0 : 2;
 }
 
-int tool_usage(int count, char **arguments) {
-    return tool_help(usage, count == 1 && strcmp(arguments[0], "--help") == 0);
+int tool_wrong(const char *help, const char *format, ...) {
+    char why[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    (void)fputs("weber ", stderr);
+    put_plain_to(stderr, why, strlen(why));
+    (void)fputc('\n', stderr);
+    return tool_help(help, false);
+}
+
+int tool_wrong_count(const char *help, const char *command, const char *wanted, int count) {
+    if (count == 0) return tool_wrong(help, "%s: takes %s, got none", command, wanted);
+    return tool_wrong(help, "%s: takes %s, got %d word%s", command, wanted, count,
+                      count == 1 ? "" : "s");
+}
+
+int tool_usage(const char *command, int count, char **arguments) {
+    if (count == 1 && strcmp(arguments[0], "--help") == 0) return tool_help(usage, true);
+    return tool_wrong(usage, "%s: does not take \"%s\"", command, arguments[count - 1]);
 }
 
 static int help(int count, char **arguments);
 
 static int layers(int count, char **arguments) {
-    if (count) return tool_usage(count, arguments);
-    return wb_show_layers() == WB_OK ? 0 : 1;
+    if (count) return tool_usage("layers", count, arguments);
+    if (wb_show_layers() == WB_OK) return 0;
+    if (!ferror(stdout)) return wb_report("weber layers");
+    wb_clear_error(); /* close_output says it */
+    return 1;
 }
 
 static int version(int count, char **arguments) {
-    if (count) return tool_usage(count, arguments);
+    if (count) return tool_usage("--version", count, arguments);
     (void)puts("weber " WEBER_VERSION);
     return 0;
 }
@@ -92,14 +115,15 @@ static const command *find(const char *name) {
 
 static int help(int count, char **arguments) {
     char asked[] = "--help", *list[] = {asked, NULL};
-    if (count != 1) return tool_help(usage, count == 0);
+    if (count > 1) return tool_wrong(usage, "help: takes one COMMAND, got %d words", count);
+    if (count == 0) return tool_help(usage, true);
     const command *c = find(arguments[0]);
     if (!c) return 2;
     return c->run == help || c->run == version ? tool_help(usage, true) : c->run(1, list);
 }
 
 int main(int count, char **arguments) {
-    if (count < 2) return tool_usage(0, NULL);
+    if (count < 2) return tool_wrong(usage, "needs a COMMAND");
     const command *c = find(arguments[1]);
     return c ? close_output(c->run(count - 2, arguments + 2)) : 2;
 }

@@ -279,6 +279,14 @@ static bool read_peak(const char *text, tool_peak *peak) {
     return rest != text && !*rest && peak->gflops > 0 && peak->gbs > 0;
 }
 
+static int wrong_value(int letter, const char *value) {
+    if (letter == 'p')
+        return tool_wrong(help, "profile: --peak must be two numbers above 0, GFLOPS,GBS, got %s",
+                          value);
+    return tool_wrong(help, "profile: --%s must be a whole number from %d on, got %s",
+                      letter == 'r' ? "rows" : "skip", letter == 'r', value);
+}
+
 int tool_profile(int count, char **arguments) {
     static const struct option options[] = {
         {"rows", required_argument, NULL, 'r'}, {"layers", no_argument, NULL, 'l'},
@@ -293,9 +301,10 @@ int tool_profile(int count, char **arguments) {
         if (letter == 's') good = read_number(optarg, 0, &p.skip);
         if (letter == 'p') good = p.has_peak = read_peak(optarg, &p.peak);
         if (letter == 'l') p.by_layer = true;
-        if (!good) return tool_help(help, letter == 'h');
+        if (!good && (letter == 'h' || letter == '?')) return tool_help(help, letter == 'h');
+        if (!good) return wrong_value(letter, optarg);
     }
-    if (optind - 1 >= count) return tool_help(help, false);
+    if (optind - 1 >= count) return tool_wrong(help, "profile: PROGRAM is missing");
     (void)unsetenv("WEBER_TRACE"); /* it is the program's */
     return profile_program(arguments + optind - 1, p, (size_t)most);
 }

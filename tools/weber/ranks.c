@@ -144,7 +144,8 @@ static bool check_refusal(void) {
 }
 
 int tool_ranks(int count, char **arguments) {
-    if (count) return tool_help(help, count == 1 && strcmp(arguments[0], "--help") == 0);
+    if (count == 1 && strcmp(arguments[0], "--help") == 0) return tool_help(help, true);
+    if (count) return tool_wrong(help, "ranks: does not take \"%s\"", arguments[0]);
     const char *transport = wb_get_distributed_backend(NULL);
     char host[256] = "";
     (void)gethostname(host, sizeof host - 1);

@@ -465,10 +465,7 @@ int tool_run(int count, char **arguments) {
     const char *fault = fault_of(&r, count - words, is_test);
     if (!fault && is_test && !wb_platform_program(own, sizeof own))
         fault = "the tool's own file cannot be found";
-    if (fault) {
-        (void)fprintf(stderr, "weber run: %s\n", fault);
-        return tool_help(help, false);
-    }
+    if (fault) return tool_wrong(help, "run: %s", fault);
     r.command = is_test ? test : arguments + words;
     return r.is_mpi
                ? tool_run_by_mpi(&(mpi_run){r.count, r.restarts, r.timeout, r.hosts, r.command})

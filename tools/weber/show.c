@@ -408,7 +408,10 @@ int tool_show(int count, char **arguments) {
         else
             return tool_help(help, letter == 'h');
     }
-    if (count + 1 - optind != 1 || (!picture && (input || key))) return tool_help(help, false);
+    if (count + 1 - optind != 1)
+        return tool_wrong_count(help, "show", "one FILE", count + 1 - optind);
+    if (!picture && (input || key))
+        return tool_wrong(help, "show: %s needs --svg=PICTURE", input ? "--input" : "--key");
     const char *path = arguments[optind - 1];
     if (picture) return draw(path, picture, input, key);
     wb_file *file = wb_open(path);

@@ -19,9 +19,13 @@ int tool_profile(int count, char **arguments);
 /* A command's own help, on stdout where it was asked for (--help), else on stderr; the exit
  * status. */
 int tool_help(const char *help, bool is_asked);
+/* The same below a line that says what is wrong; 2. */
+int tool_wrong(const char *help, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Of a command that takes `wanted` words beside its options ("one FILE"): how many there are. */
+int tool_wrong_count(const char *help, const char *command, const char *wanted, int count);
 /* The help of all, for a command that has none of its own: asked for if --help is its one
- * argument. */
-int tool_usage(int count, char **arguments);
+ * argument; else `command` does not take the last one. */
+int tool_usage(const char *command, int count, char **arguments);
 
 /* What the default device reaches, measured: products of f32 matrices, 1e9 operations a second, and
  * arrays read and written, 1e9 bytes a second. {0}, with the error reported, where that failed. */
