@@ -94,7 +94,7 @@ static bool wants_inputs(wb_thread *thread) {
 /* ---- where ---- */
 
 static bool mixed_devices(wb_op op, const wb_array *a, const wb_array *b) {
-    (void)wb_fail(WB_ERROR_DEVICE, "%s: %s is on %s, %s on %s; wb_to moves arrays and models",
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is on %s, %s on %s; wb_to moves arrays and models",
                   wb_op_name(op), wb_text_of(a), wb_device_name(a->device), wb_text_of(b),
                   wb_device_name(b->device));
     return false;

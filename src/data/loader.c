@@ -138,7 +138,7 @@ static bool check_source(const char *name, const wb_array *x, const wb_loader *l
             wb_text_of(loader->sources[0].array), name, (long long)wb_numobs(x), wb_text_of(x));
     else if (loader->count && x->device != loader->sources[0].array->device)
         status =
-            wb_fail(WB_ERROR_DEVICE, "loader: %s is on %s, but %s on %s", loader->sources[0].name,
+            wb_fail(WB_ERROR_ARGUMENT, "loader: %s is on %s, but %s on %s", loader->sources[0].name,
                     wb_device_name(wb_device_of(loader->sources[0].array)), name,
                     wb_device_name(wb_device_of(x)));
     return status == WB_OK;

@@ -112,7 +112,7 @@ static bool note_device(wb_visitor *visitor, const wb_path *path, wb_array **slo
     if (c->device == device) return true;
     char text[WB_PATH_BYTES];
     wb_path_text(path, text, sizeof text);
-    (void)wb_fail(WB_ERROR_DEVICE,
+    (void)wb_fail(WB_ERROR_ARGUMENT,
                   "wb_device_of: the model is on several devices: %s on %s, %s on %s", c->path,
                   wb_device_name(c->device), text, wb_device_name(device));
     c->mixed = true;

@@ -281,7 +281,7 @@ static wb_status find_target(const char *function, wb_layer *model, const char *
                        wb_text_of(old), wb_text_of(*x));
     if (old && !(*x = wb_beside(old, *x))) return wb_error_status();
     if (!old || wb_node_device(old) == wb_node_device(*x)) return WB_OK;
-    return wb_fail(WB_ERROR_DEVICE, "%s: %s is on %s, the new array on %s; wb_to moves it",
+    return wb_fail(WB_ERROR_ARGUMENT, "%s: %s is on %s, the new array on %s; wb_to moves it",
                    function, path, wb_device_name(wb_node_device(old)),
                    wb_device_name(wb_node_device(*x)));
 }

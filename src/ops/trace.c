@@ -184,7 +184,7 @@ static wb_array *capture(void *context, wb_array *x) {
                             "as an output",
                             wb_text_of(x));
     if (x->op == WB_OP_move)
-        return wb_fail_null(WB_ERROR_DEVICE,
+        return wb_fail_null(WB_ERROR_ARGUMENT,
                             "scan: the body moves %s between devices; move arrays before the scan",
                             wb_text_of(x->inputs[0]));
     return before_the_loop(trace, x);

@@ -86,7 +86,7 @@ const wb_device *wb_optimiser_device(const void *optimiser) {
     for (int64_t i = 0; i < o->group_count && device; i++) {
         const wb_array *state = o->groups[i].states[0];
         if (!state || state->device == device) continue;
-        (void)wb_fail(WB_ERROR_DEVICE,
+        (void)wb_fail(WB_ERROR_ARGUMENT,
                       "wb_device_of: the model is on %s, its optimiser's state on %s",
                       wb_device_name(device), wb_device_name(state->device));
         return NULL;

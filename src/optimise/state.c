@@ -80,7 +80,7 @@ wb_status wb_optimiser_set(wb_optimiser *optimiser, const char *path, const char
     wb_array *fresh = as_state(*slot, x);
     if (!fresh) return wb_error_status();
     if (wb_node_device(fresh) != wb_node_device(*slot))
-        return wb_fail(WB_ERROR_DEVICE, "%s: %s of %s is on %s, the new array on %s", function,
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: %s of %s is on %s, the new array on %s", function,
                        state, path, wb_device_name(wb_node_device(*slot)),
                        wb_device_name(wb_node_device(fresh)));
     wb_array *old = *slot;

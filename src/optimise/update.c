@@ -145,7 +145,7 @@ static wb_status apply_rule(wb_optimiser *o, int64_t index, wb_array *watched) {
     wb_array *p = *o->members[group->first].slot, *g = o->sums[index];
     wb_array *out[1 + WB_RULE_ALL_STATES] = {NULL};
     if (group->states[0] && group->states[0]->device != p->device)
-        return wb_fail(WB_ERROR_DEVICE,
+        return wb_fail(WB_ERROR_ARGUMENT,
                        "wb_update: a parameter %s is on %s, its state on %s; "
                        "wb_move(device, optimiser) moves both",
                        wb_text_of(p), wb_device_name(p->device),

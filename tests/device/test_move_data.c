@@ -200,7 +200,7 @@ static void all_arrays_are_in_one_place(void **state) {
     char wanted[128];
     (void)snprintf(wanted, sizeof wanted, "loader: x is on %s, but y on %s", wb_device_name(first),
                    wb_device_name(second));
-    assert_error(WB_ERROR_DEVICE, wanted);
+    assert_error(WB_ERROR_ARGUMENT, wanted);
 }
 
 /* ---- functions of batches ---- */

@@ -125,11 +125,11 @@ static void a_slot_takes_arrays_of_its_device(void **state) {
     wb_array *weight = wb_get(model, "weight");
     assert_int_equal(wb_set(model, "weight", put(second, wb_vector(1, 2))), WB_ERROR_SHAPE);
     wb_clear_error();
-    assert_int_equal(wb_set(model, "bias", put(second, wb_vector(1, 2))), WB_ERROR_DEVICE);
+    assert_int_equal(wb_set(model, "bias", put(second, wb_vector(1, 2))), WB_ERROR_ARGUMENT);
     char wanted[160];
     (void)snprintf(wanted, sizeof wanted, "wb_set: bias is on %s, the new array on %s; wb_to",
                    wb_device_name(first), wb_device_name(second));
-    assert_error(WB_ERROR_DEVICE, wanted);
+    assert_error(WB_ERROR_ARGUMENT, wanted);
     assert_ptr_equal(wb_get(model, "weight"), weight);
     assert_int_equal(wb_set(model, "bias", put(first, wb_vector(3, 4))), WB_OK);
     assert_values(wb_get(model, "bias"), 0, 3, 4);
@@ -208,7 +208,7 @@ static void models_say_where_they_are(void **state) {
     wb_layer *model = wb_tree(put(first, wb_vector(1)), wb_tree(put(second, wb_vector(2))));
     assert_null(wb_device_of(model));
     char text[512];
-    assert_int_equal(wb_take_error(text, sizeof text), WB_ERROR_DEVICE);
+    assert_int_equal(wb_take_error(text, sizeof text), WB_ERROR_ARGUMENT);
     char wanted[256];
     (void)snprintf(wanted, sizeof wanted, "1 on %s, 2.1 on %s", wb_device_name(first),
                    wb_device_name(second));
@@ -297,10 +297,10 @@ static void an_optimiser_left_behind_says_so(void **state) {
     assert_int_equal(wb_move(first, model), WB_OK);
     float before[3], after[3];
     assert_int_equal(wb_read_f32(wb_get(model, "1"), before, 3), WB_OK);
-    assert_int_equal(step(o, model), WB_ERROR_DEVICE);
-    assert_error(WB_ERROR_DEVICE, "wb_move(device, optimiser) moves both");
+    assert_int_equal(step(o, model), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_move(device, optimiser) moves both");
     assert_null(wb_device_of(o));
-    assert_error(WB_ERROR_DEVICE, "its optimiser's state on CPU");
+    assert_error(WB_ERROR_ARGUMENT, "its optimiser's state on CPU");
     assert_int_equal(wb_read_f32(wb_get(model, "1"), after, 3), WB_OK);
     assert_memory_equal(before, after, sizeof before);
     assert_int_equal(wb_move(first, o), WB_OK);

@@ -310,11 +310,11 @@ static void a_state_on_another_device_names_both(void **state) {
     assert_int_equal(step(o, model, along(model, "1", wb_vector(1, 1))), WB_OK);
     wb_array *velocity = o->groups[0].states[0], *before = wb_copy(wb_get(model, "1"));
     velocity->device = &elsewhere;
-    assert_int_equal(step(o, model, along(model, "1", wb_vector(1, 1))), WB_ERROR_DEVICE);
+    assert_int_equal(step(o, model, along(model, "1", wb_vector(1, 1))), WB_ERROR_ARGUMENT);
     char wanted[128];
     (void)snprintf(wanted, sizeof wanted, "a parameter (2) is on %s, its state on Elsewhere",
                    wb_device_name(wb_default_device()));
-    assert_error(WB_ERROR_DEVICE, wanted);
+    assert_error(WB_ERROR_ARGUMENT, wanted);
     assert_same_bits(wb_get(model, "1"), before, "after a refused update");
     velocity->device = wb_default_device();
     assert_int_equal(step(o, model, along(model, "1", wb_vector(1, 1))), WB_OK);
