@@ -395,12 +395,14 @@ WB_API bool wb_next_module(wb_layer *model, wb_module *m);
  * its old array back. */
 WB_API wb_status wb_set(wb_layer *model, const char *path, wb_array *x);
 
-/* The same with x itself, which stands in another place, or with a view of that: from now on the
- * two are one parameter, trained, counted and saved once (a tie).
+/* The same with x itself, which stands in another place, or with a view that has all of its numbers
+ * once (transposed, permuted, reshaped): from now on the two are one parameter, trained, counted
+ * and saved once (a tie).
  *
  *     wb_tie(model, "layers.3.weight", wb_transpose(wb_get(model, "layers.1.weight")));
  *
- * wb_set parts them. Fails on an x of another type, or that stands nowhere. */
+ * wb_set parts them. Fails on an x of another type, or that stands nowhere, and on a view that is
+ * flipped, sliced or expanded. */
 WB_API wb_status wb_tie(wb_layer *model, const char *path, wb_array *x);
 
 /* ---- a model through a function ---- */

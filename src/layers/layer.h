@@ -117,6 +117,8 @@ void wb_exchange_end(wb_exchange *exchange, bool commit);
 /* True if two slots hold the same numbers: the same array, or views of each other over all of them
  * (a transpose). Pending arrays are tied only to themselves. */
 bool wb_is_tied(const wb_array *a, const wb_array *b);
+/* Whether x, in some order of its dimensions, lies one after another, each element once. */
+bool wb_lies_dense(const wb_array *x);
 
 /* Arrays in the order in which they were added; begins as {0}. */
 typedef struct wb_ties {

@@ -22,6 +22,11 @@ static bool memory_order(const wb_array *x, int64_t *dims) {
     return true;
 }
 
+bool wb_lies_dense(const wb_array *x) {
+    int64_t dims[WB_MAX_DIMS];
+    return memory_order(x, dims);
+}
+
 bool wb_is_tied(const wb_array *a, const wb_array *b) {
     if (a == b) return true;
     if (!a->buffer || a->buffer != b->buffer || a->offset != b->offset || a->dtype != b->dtype)

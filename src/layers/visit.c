@@ -319,6 +319,11 @@ wb_status wb_tie(wb_layer *model, const char *path, wb_array *x) {
     wb_array *origin = origin_of(x); /* of computed memory x is a view */
     if (wb_evaluate_roots(1, &origin) != WB_OK || wb_evaluate_roots(1, &x) != WB_OK)
         return wb_error_status();
+    if (!wb_lies_dense(x) || !wb_is_tied(origin, x))
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "%s: a tie is all of an array, perhaps transposed, permuted or reshaped; "
+                       "got a view of %s that is flipped, expanded or a part",
+                       function, wb_text_of(origin));
     return put(&t, x);
 }
 

@@ -254,6 +254,23 @@ static void ties_are_made_of_what_stands_elsewhere(void **state) {
     wb_free(model);
 }
 
+static void what_is_no_tie_is_refused(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree(wb_ones(WB_F32, 2, 3), wb_ones(WB_F32, 2, 3), wb_ones(WB_F32, 1, 3),
+                              wb_ones(WB_F32, 4, 3));
+    for (int computed = 0; computed < 2; computed++) {
+        wb_array *views[] = {wb_flip(wb_get(model, "1"), 0), wb_expand(wb_get(model, "3"), 2, 3),
+                             wb_slice(wb_get(model, "4"), 0, 1, 3, 1)};
+        for (int i = 0; i < 3; i++) {
+            if (computed) assert_int_equal(wb_eval(views[i]), WB_OK);
+            assert_int_equal(wb_tie(model, "2", views[i]), WB_ERROR_ARGUMENT);
+            assert_error(WB_ERROR_ARGUMENT, "wb_tie: a tie is all of an array, perhaps transposed");
+        }
+    }
+    assert_int_equal(wb_parameter_count(model), 6 + 6 + 3 + 12);
+    wb_free(model);
+}
+
 static wb_array *the_same_for_all(void *user, const char *path, wb_array *x) {
     (void)path, (void)x;
     return user;
@@ -334,6 +351,7 @@ static int run(void) {
         TEST(a_parameter_that_was_set_begins_a_recipe),
         TEST(an_array_that_is_set_where_it_stands_stays_tied),
         TEST(ties_are_made_of_what_stands_elsewhere),
+        TEST(what_is_no_tie_is_refused),
         TEST(a_function_that_gives_one_array_ties_nothing),
         TEST(a_part_of_an_array_is_no_tie),
         TEST(a_layer_in_two_places_is_one),
