@@ -14,7 +14,7 @@
  * |  100.0
  * |    0.0
  * | the first class wins everywhere: yes
- * | Dense(10 => 5), layer 1 of Chain: input has 9 features in (9, 64)
+ * | Dense(10 => 5), layer 1 of Chain: input has 9 features in (9, 64), expected 10
  * | wb_get: no "layers.2.slope" in Chain; it has layers.1.weight, layers.1.bias, layers.2.weight, layers.2.bias
  * */
 #include <stdio.h>

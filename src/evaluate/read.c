@@ -188,6 +188,12 @@ static bool begin_reading(reading *r, const char *function, wb_array *x) {
     return r->bytes != NULL;
 }
 
+static bool check_out(const char *function, int64_t count, const void *out) {
+    if (out || count == 0) return true;
+    (void)wb_fail_argument_null(function, "out");
+    return false;
+}
+
 wb_status(wb_read)(wb_array *x, void *out, size_t size_bytes) {
     return wb_read_make(x, out, size_bytes, 0);
 }
@@ -201,7 +207,7 @@ wb_status wb_read_make(wb_array *x, void *out, size_t size_bytes, int numbers) {
         return wb_fail(WB_ERROR_ARGUMENT,
                        "read: %s of %s needs %zu bytes, but there is room for %zu", wb_text_of(x),
                        wb_dtype_name((wb_dtype)x->dtype), total, size_bytes);
-    if (!wb_check_list("read", (int64_t)total, out)) return wb_error_status();
+    if (!check_out("read", (int64_t)total, out)) return wb_error_status();
     if (wb_node_is_dense(x))
         return wb_buffer_read(x->buffer, x->offset * (int64_t)size, out, total);
     reading r;
@@ -214,11 +220,11 @@ wb_status wb_read_make(wb_array *x, void *out, size_t size_bytes, int numbers) {
 }
 
 static wb_status check_room(const char *function, wb_array *x, int64_t count, const void *out) {
-    if (!wb_may_use_array(function, x, "x") || !wb_check_list(function, count, out))
-        return wb_error_status();
-    if (count == wb_count(x)) return WB_OK;
-    return wb_fail(WB_ERROR_ARGUMENT, "%s: %s has %lld elements, but there is room for %lld",
-                   function, wb_text_of(x), (long long)wb_count(x), (long long)count);
+    if (!wb_may_use_array(function, x, "x")) return wb_error_status();
+    if (count != wb_count(x))
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: %s has %lld elements, but there is room for %lld",
+                       function, wb_text_of(x), (long long)wb_count(x), (long long)count);
+    return check_out(function, count, out) ? WB_OK : wb_error_status();
 }
 
 wb_status wb_read_f64(wb_array *x, double *out, int64_t count) {

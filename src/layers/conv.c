@@ -17,8 +17,8 @@ static bool check_input(const wb_conv_desc *c, int n, const wb_array *x) {
                       "input has %d dimensions in %s, %d wanted: %d spatial, channels, batch",
                       x->ndim, wb_text_of(x), n + 2, n);
     else if (x->sizes[n] != c->in)
-        (void)wb_fail(WB_ERROR_SHAPE, "input has %lld channels in %s", (long long)x->sizes[n],
-                      wb_text_of(x));
+        (void)wb_fail(WB_ERROR_SHAPE, "input has %lld channels in %s, expected %lld",
+                      (long long)x->sizes[n], wb_text_of(x), (long long)c->in);
     else
         return true;
     return false;
@@ -159,12 +159,17 @@ const wb_layer_class wb_depthwise_conv_class = {.name = "DepthwiseConv",
                                                 .derive = derive_depthwise,
                                                 .complete = complete_depthwise};
 
-/* wb_conv(3, 1, 16) compiles: without braces all numbers are the kernel's. */
+void wb_hint_at_braces(const int64_t *kernel, int64_t in, int64_t out, const wb_array *weight) {
+    int n = 0;
+    while (n < WB_MOST_SIZES && kernel[n]) n++;
+    if (out == 0 && (in == 0 || n == WB_MOST_SIZES) && !weight)
+        wb_error_add("the kernel is %s: its sizes stand in braces, ({3, 3}, 1, 16)",
+                     wb_sizes_text(n, kernel));
+}
+
 static wb_layer *make(const wb_layer_class *k, const wb_conv_desc *d) {
     wb_layer *layer = wb_layer_make(k, d, sizeof *d);
-    if (!layer && d->in == 0 && d->out == 0 && !d->weight)
-        wb_error_add("the kernel is %s: its sizes stand in braces, ({3, 3}, 1, 16)",
-                     wb_sizes_text(3, d->kernel));
+    if (!layer) wb_hint_at_braces(d->kernel, d->in, d->out, d->weight);
     return layer;
 }
 

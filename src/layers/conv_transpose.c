@@ -126,5 +126,7 @@ const wb_layer_class wb_conv_transpose_class = {.name = "ConvTranspose",
                                                 .complete = complete};
 
 wb_layer *wb_conv_transpose_make(wb_conv_transpose_desc desc) {
-    return wb_layer_make(&wb_conv_transpose_class, &desc, sizeof desc);
+    wb_layer *layer = wb_layer_make(&wb_conv_transpose_class, &desc, sizeof desc);
+    if (!layer) wb_hint_at_braces(desc.kernel, desc.in, desc.out, desc.weight);
+    return layer;
 }

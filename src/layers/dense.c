@@ -32,8 +32,8 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     const wb_dense_desc *d = desc_of(layer);
     if (x->ndim == 0) return wb_fail_null(WB_ERROR_SHAPE, "input is a number without dimensions");
     if (x->sizes[0] != d->weight->sizes[1])
-        return wb_fail_null(WB_ERROR_SHAPE, "input has %lld features in %s", (long long)x->sizes[0],
-                            wb_text_of(x));
+        return wb_fail_null(WB_ERROR_SHAPE, "input has %lld features in %s, expected %lld",
+                            (long long)x->sizes[0], wb_text_of(x), (long long)d->weight->sizes[1]);
     x = wb_convert_input(x, d->weight);
     if (!x) return NULL;
     return x->ndim <= 2 ? forward_matrix(d, x) : forward_batches(d, x);

@@ -371,6 +371,9 @@ bool wb_layer_fill(wb_layer *layer, wb_array **slot, wb_init *init, wb_dtype dty
 void wb_derive_filter(const wb_array *weight, int64_t groups, int64_t *kernel, int64_t *grouped,
                       int64_t *whole);
 
+/* To be called where a convolution could not be made: wb_conv(3, 1, 16) and wb_conv(3, 3, 1, 16)
+ * compile, where the numbers without braces are the kernel's. */
+void wb_hint_at_braces(const int64_t *kernel, int64_t in, int64_t out, const wb_array *weight);
 /* pad and pad_more for ceil(size / stride) results; dilation NULL: 1. */
 void wb_pad_to_same(const int64_t *kernel, const int64_t *dilation, int64_t *pad);
 /* The numbers of a PADDING for an operation, where 0 has to be said. */

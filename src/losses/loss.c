@@ -173,11 +173,14 @@ bool wb_loss_begin(wb_loss *loss, const char *name, const wb_loss_desc *desc, un
 bool wb_loss_target(wb_loss *loss) {
     wb_array *p = loss->p, *y = loss->y;
     if (y->ndim != 0 && !wb_same_sizes(p, y)) {
-        const bool lacks_one = p->ndim == 2 && y->ndim == 1 && p->sizes[0] == 1;
+        const bool lacks_one = p->ndim == 2 && y->ndim == 1 && p->sizes[0] == 1,
+                   has_one = p->ndim == 1 && y->ndim == 2 && y->sizes[0] == 1;
         (void)wb_fail(WB_ERROR_SHAPE,
                       "%s: the prediction has sizes %s, the target %s; losses do not broadcast%s",
                       loss->name, wb_text_of(p), wb_text_of(y),
-                      lacks_one ? ": wb_reshape(y, 1, -1)" : "");
+                      lacks_one ? ": wb_reshape(y, 1, -1)"
+                      : has_one ? ": wb_reshape(y, -1)"
+                                : "");
         return false;
     }
     loss->y = in_type(y, (wb_dtype)p->dtype);

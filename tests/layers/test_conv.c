@@ -100,8 +100,8 @@ static void bad_input_is_named(void **state) {
     (void)state;
     wb_layer *conv = wb_chain(wb_conv(.kernel = {3, 3}, .in = 1, .out = 32));
     assert_null(wb_apply(conv, wb_ones(WB_F32, 32, 32, 4, 8)));
-    assert_error(WB_ERROR_SHAPE,
-                 "Conv((3, 3), 1 => 32), layer 1 of Chain: input has 4 channels in (32, 32, 4, 8)");
+    assert_error(WB_ERROR_SHAPE, "Conv((3, 3), 1 => 32), layer 1 of Chain: input has 4 channels in "
+                                 "(32, 32, 4, 8), expected 1");
     assert_null(wb_apply(conv, wb_ones(WB_F32, 32, 32)));
     assert_error(WB_ERROR_SHAPE, "input has 2 dimensions in (32, 32), 4 wanted");
     assert_null(wb_apply(conv, wb_ones(WB_F32, 2, 2, 1, 1)));
@@ -141,6 +141,14 @@ static void pools(void **state) { /* E19, E22 */
     assert_error(WB_ERROR_ARGUMENT,
                  "Conv: in must be positive, got 0; the kernel is (3, 1, 16): its "
                  "sizes stand in braces, ({3, 3}, 1, 16)");
+    assert_null(wb_conv({3, 3, 1}, 16)); /* wb_conv(3, 3, 1, 16) */
+    assert_error(WB_ERROR_ARGUMENT, "Conv: out must be positive, got 0; the kernel is (3, 3, 1): "
+                                    "its sizes stand in braces, ({3, 3}, 1, 16)");
+    assert_null(wb_conv_transpose({3, 3, 1}, 16));
+    assert_error(WB_ERROR_ARGUMENT, "got 0; the kernel is (3, 3, 1): its sizes stand in braces");
+    assert_null(wb_conv({3, 3}, 16)); /* the channels of the result are missing, no brace */
+    assert_string_equal(wb_error_message(), "Conv: out must be positive, got 0");
+    wb_clear_error();
     assert_null(wb_maxpool({2, 2}, .pad = {1, 1}, .pad_more = {INT64_MAX, 0}));
     assert_error(WB_ERROR_ARGUMENT, "MaxPool: pad + pad_more must be from 0 to 1048575");
     wb_free(max), wb_free(mean), wb_free(slow);

@@ -87,7 +87,7 @@ static void wrong_features_name_the_layer(void **state) { /* D4 */
     (void)state;
     wb_layer *dense = wb_dense(10, 5);
     assert_null(wb_apply(dense, wb_ones(WB_F32, 1)));
-    assert_error(WB_ERROR_SHAPE, "Dense(10 => 5): input has 1 features in (1)");
+    assert_error(WB_ERROR_SHAPE, "Dense(10 => 5): input has 1 features in (1), expected 10");
     assert_null(wb_apply(dense, wb_ones(WB_F32, 11)));
     assert_error(WB_ERROR_SHAPE, "Dense(10 => 5): input has 11 features in (11)");
     assert_null(wb_apply(dense, wb_scalar(WB_F32, 1)));

@@ -207,7 +207,7 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "wb_recur: layer 1 is NULL");
     assert_null(wb_recur(wb_gru_cell(0, 4)));
     assert_error(WB_ERROR_ARGUMENT,
-                 "GRUCell: in must be positive, got 0; so wb_recur lacks layer 1");
+                 "GRUCell: in must be positive, got 0; wb_recur: layer 1 is NULL");
     assert_null(wb_recur(wb_dense(2, 3)));
     assert_error(WB_ERROR_ARGUMENT, "Recur: the cell must take x and its states, as wb_lstm_cell's "
                                     "does, got Dense(2 => 3)");

@@ -20,9 +20,12 @@ static void of_arrays(void **state) {
     wb_array *x = wb_ones(WB_F32, 2, 3), *s = wb_sum(x), *g[1];
     NULL_LIST("gradient", wb_gradient_of(s, 1, NULL, g));
     NULL_LIST("gradient", wb_gradient_of(s, 1, &x, NULL));
-    NULL_LIST("read", wb_read(x, NULL, 24));
-    NULL_LIST("read_f64", wb_read_f64(x, NULL, 6));
-    NULL_LIST("read_f32", wb_read_f32(x, NULL, 6));
+    assert_int_equal(wb_read(x, NULL, 24), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "read: out is NULL");
+    assert_int_equal(wb_read_f64(x, NULL, 6), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "read_f64: out is NULL");
+    assert_int_equal(wb_read_f32(x, NULL, 6), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "read_f32: out is NULL");
     NULL_LIST("eval", wb_eval_make(1, NULL));
     NULL_LIST("concat", wb_concat_make(0, 2, NULL));
     NULL_LIST("stack", wb_stack_make(0, 2, NULL));

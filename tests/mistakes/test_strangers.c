@@ -83,11 +83,23 @@ static void structs_of_others_are_refused(void **state) {
     free(s);
 }
 
+/* It cannot give the caller's array other numbers. */
+static void an_array_is_not_synchronized(void **state) {
+    (void)state;
+    wb_array *x = wb_keep(wb_ones(WB_F32, 2));
+    assert_int_equal(wb_synchronize(x), WB_ERROR_ARGUMENT);
+    assert_string_equal(wb_error_message(), "wb_synchronize: takes models, optimisers and trees, "
+                                            "got an array: wb_bcast(x, 0)");
+    wb_clear_error();
+    wb_free(x);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(texts_are_refused),
         TEST(numbers_are_refused),
         TEST(structs_of_others_are_refused),
+        TEST(an_array_is_not_synchronized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
