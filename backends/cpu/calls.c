@@ -121,22 +121,23 @@ WINDOW_CALL(fold, c->a[0], c->a[1])
 
 /* ---- indices ---- */
 
-static wb_status check_index(const char *name, const wb_index_call *i, const void *index) {
+static wb_status check_index(const wb_cpu_call *c, const void *index) {
+    const wb_index_call *i = &c->call->index;
     const int64_t bad = wb_cpu_find_bad_index(i, index);
     if (bad < 0) return WB_OK;
-    return wb_host_fail(WB_ERROR_ARGUMENT, "%s: index %lld at place %lld is not in 0 .. %lld", name,
-                        (long long)wb_cpu_index_at(i, index, bad), (long long)bad,
+    return wb_host_fail(WB_ERROR_ARGUMENT, "%s: index %lld at place %lld is not in 0 .. %lld",
+                        c->what, (long long)wb_cpu_index_at(i, index, bad), (long long)bad,
                         (long long)i->size - 1);
 }
 
 wb_status wb_cpu_call_gather(const wb_cpu_call *c) {
-    const wb_status status = check_index("gather", &c->call->index, c->a[1]);
+    const wb_status status = check_index(c, c->a[1]);
     if (status == WB_OK) wb_cpu_gather(&c->call->index, c->call->dtype, c->a[0], c->a[1], c->a[2]);
     return status;
 }
 
 wb_status wb_cpu_call_scatter_add(const wb_cpu_call *c) {
-    const wb_status status = check_index("scatter_add", &c->call->index, c->a[0]);
+    const wb_status status = check_index(c, c->a[0]);
     if (status == WB_OK)
         wb_cpu_scatter_add(&c->call->index, c->call->dtype, c->a[0], c->a[1], c->a[2]);
     return status;

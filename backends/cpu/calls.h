@@ -8,6 +8,7 @@
 
 typedef struct wb_cpu_call {
     const wb_call *call;
+    const char *what; /* the command's */
     char *const *a;   /* addresses of what it works on, as ops.def has them */
     char *scratch;    /* wb_cpu_call_scratch bytes */
     char *kept;       /* what wb_cpu_call_keep made, or NULL */

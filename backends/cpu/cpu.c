@@ -137,7 +137,8 @@ static void tile_done(void *context, int64_t product, int64_t row, int64_t rows,
 
 /* ---- running ---- */
 
-static wb_status run_call(const kernel *k, char *const *a, int narguments, const uint64_t *late) {
+static wb_status run_call(const kernel *k, const char *what, char *const *a, int narguments,
+                          const uint64_t *late) {
     enum { OPERANDS = 3 }; /* of calls whose results come in tiles */
     static wb_cpu_call_fn *const entries[] = {
 #define WB_CALL(name, ...) wb_cpu_call_##name,
@@ -150,6 +151,7 @@ static wb_status run_call(const kernel *k, char *const *a, int narguments, const
                 .scratch = scratch + k->call_scratch,
                 .columns = k->call.matmul.n};
     const wb_cpu_call c = {.call = &k->call,
+                           .what = what,
                            .a = a,
                            .scratch = scratch,
                            .kept = k->kept ? a[narguments - 2] : NULL,
@@ -190,7 +192,7 @@ static wb_status run(void *device, void *queue, const wb_command *commands, int 
             wb_cpu_program_run(k->program, arguments, late, arguments[command->narguments - 1]);
             continue;
         }
-        const wb_status status = run_call(k, arguments, command->narguments, late);
+        const wb_status status = run_call(k, command->what, arguments, command->narguments, late);
         if (status != WB_OK) return status;
     }
     return WB_OK;

@@ -50,6 +50,14 @@ static uint16_t number_of(const char *layer) {
     return add(layer, false);
 }
 
+int32_t wb_origin_number(const char *text) {
+    const uint64_t errors = wb_error_count();
+    wb_lock_take(WB_LOCK_ORIGINS);
+    const uint16_t number = number_of(text);
+    wb_lock_give(WB_LOCK_ORIGINS);
+    return number || wb_error_count() == errors ? number : -1;
+}
+
 uint16_t wb_origin_now(void) {
     wb_place *place = wb_place_innermost();
     if (back || !place) return back;

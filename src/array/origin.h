@@ -22,6 +22,10 @@ uint16_t wb_origin_now(void);
 uint16_t wb_origin_back(uint16_t origin);
 void wb_origin_forth(uint16_t before);
 
+/* The number of a text of one's own, which wb_origin_layer gives back; 0 where there are too many,
+ * -1 when out of memory. */
+int32_t wb_origin_number(const char *text);
+
 /* "Dense(2 => 3), layer 1 of Chain", or "". */
 const char *wb_origin_layer(uint16_t origin);
 bool wb_origin_is_backward(uint16_t origin);

@@ -91,6 +91,8 @@ wb_status wb_fail(wb_status status, const char *format, ...) {
     va_start(args, format);
     (void)vsnprintf(pending.message + used, sizeof pending.message - used, format, args);
     va_end(args);
+    if (used && strncmp(pending.message + used, pending.message, used) == 0) /* named already */
+        memmove(pending.message, pending.message + used, strlen(pending.message + used) + 1);
     return status;
 }
 

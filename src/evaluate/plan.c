@@ -214,7 +214,8 @@ static void *lower_fused(builder *b, const wb_unit *u, wb_call *call, const wb_a
 
 static bool call_with_epilogue(builder *b, const wb_unit *u, wb_call *call, wb_argument *arguments,
                                int count) {
-    const char *what = wb_op_name((wb_op)b->graph.values[u->members[0]].op);
+    const wb_value *v = &b->graph.values[u->members[0]];
+    const char *what = wb_index_name((wb_op)v->op, v->attributes);
     wb_emitted emitted;
     const wb_argument result = wb_argument_of(&b->graph, u->members[0]);
     void *kernel = u->epilogue < 0 ? NULL : lower_fused(b, u, call, &result, &emitted);

@@ -28,8 +28,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
                             "input must be integers, or one-hot with %lld rows, got %s %s",
                             (long long)d->in, wb_dtype_name((wb_dtype)x->dtype), wb_text_of(x));
     }
-    if (!wb_check_positions("word", x, d->in)) return NULL;
-    wb_array *y = wb_gather(d->weight, x, 1);
+    wb_array *y = wb_gather_named("word", d->weight, x, 1);
     return y && d->padding_idx ? without_padding(d, x, y) : y;
 }
 

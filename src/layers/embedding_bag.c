@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "layers/layer.h"
+#include "ops/ops.h"
 
 typedef struct wb_embedding_bag_layer {
     wb_layer layer;
@@ -31,7 +32,7 @@ static wb_array *reduced(const wb_embedding_bag_desc *d, wb_array *e) {
 
 static wb_array *of_columns(const wb_embedding_bag_desc *d, wb_array *x) {
     if (is_whole(x) && (x->ndim == 1 || x->ndim == 2))
-        return reduced(d, wb_gather(d->weight, x, 1));
+        return reduced(d, wb_gather_named("word", d->weight, x, 1));
     if (!is_whole(x) && x->ndim == 2 && x->sizes[0] == d->in)
         return reduced(d, wb_matmul(d->weight, wb_cast(x, (wb_dtype)d->weight->dtype)));
     return wb_fail_null(WB_ERROR_SHAPE,
@@ -92,7 +93,7 @@ static wb_array *of_positions(const wb_embedding_bag_desc *d, wb_array *x, wb_ar
     if (!check_sizes(x, at) || !check_positions(at, x->sizes[0])) return NULL;
     const int64_t n = x->sizes[0], count = at->sizes[0];
     const wb_dtype dtype = (wb_dtype)d->weight->dtype;
-    wb_array *e = wb_gather(d->weight, x, 1), *bags = bags_of_words(at, n);
+    wb_array *e = wb_gather_named("word", d->weight, x, 1), *bags = bags_of_words(at, n);
     if (!e || !bags) return NULL;
     wb_array *y = wb_scatter_add(wb_full(dtype, 0, d->out, count), bags, e, 1);
     if (d->reduction == WB_BAG_SUM || n == 0) return y;

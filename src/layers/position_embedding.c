@@ -1,5 +1,6 @@
 /* PositionEmbedding: learnt numbers for each position, added to the input. */
 #include "layers/layer.h"
+#include "ops/ops.h"
 
 typedef struct wb_position_embedding_layer {
     wb_layer layer;
@@ -22,7 +23,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     if (!(x = wb_convert_input(x, d->weight)) || !wb_pass_positions(layer, x, &first)) return NULL;
     if (l->positions.length == 0) return wb_add(x, wb_slice(d->weight, 1, 0, x->sizes[1], 1));
     wb_array *places = wb_add(wb_iota(WB_I32, 0, x->sizes[1]), wb_late_position(first));
-    return wb_add(x, wb_gather(d->weight, places, 1));
+    return wb_add(x, wb_gather_named("position", d->weight, places, 1));
 }
 
 static int64_t most_positions(const wb_layer *layer) {

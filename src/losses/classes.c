@@ -21,7 +21,7 @@ static wb_array *hits(const wb_loss *loss, wb_array *column) {
 static wb_array *guarded(const wb_loss *loss, wb_array *y) {
     wb_array *counts = wb_loss_not_ignored(loss, y);
     wb_array *looked_at = counts ? SELECT(counts, y, NUM(0)) : y;
-    return ADD(y, wb_labels_guard(looked_at, loss->p->sizes[loss->dim]));
+    return ADD(y, wb_labels_guard(loss->name, looked_at, loss->p->sizes[loss->dim]));
 }
 
 static wb_array *of_labels(wb_loss *loss, wb_array *logs, wb_array *weights) {

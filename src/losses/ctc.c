@@ -109,7 +109,8 @@ static bool check_labels(const ctc *c, bool *seen) {
 /* The labels; computing them is an error where one is no class, or the blank. */
 static wb_array *guarded(const ctc *c, wb_array *y) {
     const double K = (double)c->K;
-    return ADD(y, wb_labels_guard(SELECT(EQ(y, NUM((double)c->blank)), NUM(K), y), c->K));
+    wb_array *looked_at = SELECT(EQ(y, NUM((double)c->blank)), NUM(K), y);
+    return ADD(y, wb_labels_guard(c->loss->name, looked_at, c->K));
 }
 
 /* blank y1 blank y2 ... blank, and which places can be skipped to. */

@@ -1,6 +1,8 @@
 /* Integer labels. */
 #include "losses/labels.h"
 
+#include <stdio.h>
+
 #include "base/error.h"
 #include "ops/ops.h"
 
@@ -29,8 +31,10 @@ bool wb_check_labels(const char *name, const wb_array *y, int64_t classes, int64
     return true;
 }
 
-wb_array *wb_labels_guard(wb_array *labels, int64_t classes) {
-    return wb_gather(wb_zeros(WB_I32, classes), labels, 0);
+wb_array *wb_labels_guard(const char *name, wb_array *labels, int64_t classes) {
+    char what[64];
+    (void)snprintf(what, sizeof what, "%s: label", name);
+    return wb_gather_named(what, wb_zeros(WB_I32, classes), labels, 0);
 }
 
 /* Of numbers with a NaN among them the largest is NaN. */

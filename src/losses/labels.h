@@ -17,8 +17,9 @@ static inline int64_t wb_ignored_label(int64_t ignore) { return ignore == WB_NON
 bool wb_check_labels(const char *name, const wb_array *y, int64_t classes, int64_t ignore);
 
 /* Zeros of the sizes of labels that nobody can look at: one that is no class, 0 .. classes - 1, is
- * an error when they are computed, as a bad index of a gather is on each device. */
-wb_array *wb_labels_guard(wb_array *labels, int64_t classes);
+ * an error of the loss `name` when they are computed, as a bad index of a gather is on each
+ * device. */
+wb_array *wb_labels_guard(const char *name, wb_array *labels, int64_t classes);
 
 /* (1, ...) bool: which columns of scores p (K, ...) answer: those without a NaN. */
 wb_array *wb_is_answer(wb_array *p);

@@ -1,7 +1,29 @@
-/* Gather and scatter_add. Attribute 0: the dimension. */
+/* Gather and scatter_add. Attribute 0: the dimension; 1: the number of what messages call a bad
+ * index that a device finds, 0: the operation's name. */
 #include <stdio.h>
+#include <string.h>
 
+#include "array/origin.h"
+#include "base/error.h"
 #include "ops/build.h"
+
+/* ---- names of indices ---- */
+
+/* The layers at hand and `what`; -1 when out of memory. Indices that can be looked at have been. */
+static int64_t number_of_name(const char *what, wb_op op, const wb_array *index) {
+    char text[WB_MESSAGE_BYTES / 2];
+    if (wb_is_readable(index)) return 0;
+    const size_t used = wb_places_text(text, sizeof text);
+    (void)snprintf(text + used, sizeof text - used, "%s", what);
+    return strcmp(text, wb_op_name(op)) == 0 ? 0 : wb_origin_number(text);
+}
+
+const char *wb_index_name(wb_op op, const int64_t *attributes) {
+    const bool has_name = (op == WB_OP_gather || op == WB_OP_scatter_add) && attributes[1];
+    return has_name ? wb_origin_layer((uint16_t)attributes[1]) : wb_op_name(op);
+}
+
+/* ---- gather ---- */
 
 /* The index as i32 or i64; NULL with the error recorded where it is neither. */
 static wb_array *index_array(const char *function, wb_array *index) {
@@ -22,7 +44,7 @@ static int gathered_sizes(const wb_array *x, const wb_array *index, int dim, int
     return ndim;
 }
 
-wb_array *wb_gather(wb_array *x, wb_array *index, int dim) {
+static wb_array *gather(const char *what, const char *late, wb_array *x, wb_array *index, int dim) {
     if (!wb_is_usable(x)) return wb_refuse("gather", x, "x");
     if (!wb_is_usable(index)) return wb_refuse("gather", index, "index");
     dim = wb_check_dim("gather", dim, x->ndim);
@@ -37,11 +59,22 @@ wb_array *wb_gather(wb_array *x, wb_array *index, int dim) {
     if (x->sizes[dim] == 0 && wb_count(index) > 0)
         return wb_fail_null(WB_ERROR_SHAPE, "gather: dimension %d of %s is empty", dim,
                             wb_text_of(x));
-    if (!wb_check_positions("gather: index", index, x->sizes[dim])) return NULL;
-    const int64_t attribute = dim;
+    if (!wb_check_positions(what, index, x->sizes[dim])) return NULL;
+    const int64_t attributes[] = {dim, number_of_name(late, WB_OP_gather, index)};
+    if (attributes[1] < 0) return NULL;
     return wb_node_with(WB_OP_gather, (wb_dtype)x->dtype, ndim, sizes, 2, (wb_array *[]){x, index},
-                        1, &attribute);
+                        2, attributes);
 }
+
+wb_array *wb_gather(wb_array *x, wb_array *index, int dim) {
+    return gather("gather: index", "gather", x, index, dim);
+}
+
+wb_array *wb_gather_named(const char *what, wb_array *x, wb_array *index, int dim) {
+    return gather(what, what, x, index, dim);
+}
+
+/* ---- scatter_add ---- */
 
 bool wb_scatter_check(const char *function, wb_array *base, wb_array **index, wb_array **updates,
                       int *dim) {
@@ -70,10 +103,13 @@ bool wb_scatter_check(const char *function, wb_array *base, wb_array **index, wb
 
 wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int dim) {
     if (!wb_scatter_check("scatter_add", base, &index, &updates, &dim)) return NULL;
-    const int64_t attribute = dim;
+    const int64_t attributes[] = {dim, number_of_name("scatter_add", WB_OP_scatter_add, index)};
+    if (attributes[1] < 0) return NULL;
     return wb_node_with(WB_OP_scatter_add, (wb_dtype)base->dtype, base->ndim, base->sizes, 3,
-                        (wb_array *[]){base, index, updates}, 1, &attribute);
+                        (wb_array *[]){base, index, updates}, 2, attributes);
 }
+
+/* ---- gradients ---- */
 
 void wb_vjp_gather(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     wb_array *x = o->inputs[0];

@@ -169,6 +169,13 @@ int64_t wb_whole_in(const void *data, wb_dtype dtype, int64_t i);
  * index") and the first that is not. */
 bool wb_check_positions(const char *what, const wb_array *index, int64_t size);
 
+/* wb_gather, where errors call the index `what` ("logitcrossentropy: label"), after the layers at
+ * hand: also the error of a device that finds a bad one when it computes. */
+wb_array *wb_gather_named(const char *what, wb_array *x, wb_array *index, int dim);
+/* What a command that finds a bad index is called: the name that its node has, else the
+ * operation. */
+const char *wb_index_name(wb_op op, const int64_t *attributes);
+
 /* A pending node with integer attributes. */
 wb_array *wb_node_with(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
                        wb_array *const *inputs, int nattributes, const int64_t *attributes);

@@ -180,6 +180,43 @@ static void a_position_out_of_range_is_named(void **state) {
     assert_values(base, 0, 0, 0, 0);
 }
 
+static wb_array *first_rows(wb_array *x) {
+    return wb_gather(x, wb_to(wb_default_device(), wb_cast(wb_slice(x, 1, 0, 1, 1), WB_I32)), 1);
+}
+
+/* Which computes within the layer. */
+static wb_array *computed_rows(wb_array *x) {
+    wb_array *y = first_rows(x);
+    return y && wb_eval(y) == WB_OK ? y : NULL;
+}
+
+/* The message of a position that is found when it is computed, or, with WEBER_EAGER=1, at once. */
+static void expect_late(wb_array *y, const char *wanted) {
+    char text[400];
+    if (y) assert_int_equal(with_late(wb_eval(y)), WB_ERROR_ARGUMENT);
+    assert_int_equal(wb_take_error(text, sizeof text), WB_ERROR_ARGUMENT);
+    if (strncmp(text, wanted, strlen(wanted)) != 0) fail_msg("\"%s\": %s", wanted, text);
+}
+
+static void a_computed_position_names_layer_or_loss(void **state) {
+    (void)state;
+    wb_layer *words = wb_chain(wb_embedding(2, 4), wb_dense(4, 2)), *bag = wb_embedding_bag(2, 4),
+             *own = wb_chain(wb_fn(first_rows), wb_fn(wb_tanh)),
+             *eager = wb_chain(wb_fn(computed_rows));
+    wb_array *bad = positions(WB_I64, 3, (double[]){1, 2, 0}), *two[2] = {bad, NULL}, *y = NULL;
+    expect_late(wb_apply(words, computed(bad)), "Embedding(2 => 4), layer 1 of Chain: word");
+    expect_late(wb_apply(bag, computed(bad)), "EmbeddingBag(2 => 4): word");
+    two[0] = computed(bad), two[1] = wb_vector_of(WB_I32, 0, 1);
+    (void)wb_apply_many(bag, 2, two, 1, &y);
+    expect_late(y, "EmbeddingBag(2 => 4): word");
+    expect_late(wb_apply(own, wb_full(WB_F32, 7, 2, 3)), "function, layer 1 of Chain: gather");
+    expect_late(wb_apply(eager, wb_full(WB_F32, 7, 2, 3)),
+                "function, layer 1 of Chain: gather: index");
+    expect_late(wb_logitcrossentropy(wb_ones(WB_F32, 2, 3), computed(bad)),
+                "logitcrossentropy: label");
+    wb_free(words), wb_free(bag), wb_free(own), wb_free(eager);
+}
+
 static void a_readable_position_out_of_range_is_refused_at_once(void **state) {
     (void)state;
     if (wb_default_device() != wb_cpu_device()) skip();
@@ -318,6 +355,7 @@ int main(void) {
         TEST(gradients_go_back_to_their_positions),
         TEST(any_table_is_as_plain_loops),
         TEST(a_position_out_of_range_is_named),
+        TEST(a_computed_position_names_layer_or_loss),
         TEST(a_readable_position_out_of_range_is_refused_at_once),
         TEST(what_is_no_index_is_refused),
     };

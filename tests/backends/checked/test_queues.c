@@ -65,7 +65,7 @@ static void a_bad_index_comes_at_the_sync(void **state) {
     assert_int_equal(download(NULL, found, x), WB_OK);
     assert_false(wb_failed());
     assert_int_equal(sync_queue(NULL), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "embedding: gather: index 8 at place 2 is not in 0 .. 7");
+    assert_error(WB_ERROR_ARGUMENT, "embedding: index 8 at place 2 is not in 0 .. 7");
     assert_numbers(found, 5);
     assert_int_equal(sync_queue(NULL), WB_OK);
     drop(x), drop(y), drop(index);
