@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/switch.h"
+#include "platform/library.h"
 #include "platform/plain.h"
 
 static _Thread_local struct {
@@ -79,6 +81,18 @@ wb_status wb_not_run(const char *function) {
     return pending.status;
 }
 
+/* WEBER_DEBUG=where */
+static void add_caller(void) {
+    static wb_switch where = {.variable = "WEBER_DEBUG", .word = "where"};
+    enum { MOST = 12 };
+    void *addresses[MOST];
+    char command[600];
+    if (!wb_is_on(&where)) return;
+    const int count = wb_platform_callers(addresses, MOST);
+    if (wb_platform_line_command(addresses, count, command, sizeof command))
+        wb_error_add("called at: %s", command);
+}
+
 wb_status wb_fail(wb_status status, const char *format, ...) {
     if (pending.status != WB_OK) return status;
     (void)pthread_once(&once, watch_ends);
@@ -93,6 +107,7 @@ wb_status wb_fail(wb_status status, const char *format, ...) {
     va_end(args);
     if (used && strncmp(pending.message + used, pending.message, used) == 0) /* named already */
         memmove(pending.message, pending.message + used, strlen(pending.message + used) + 1);
+    add_caller();
     return status;
 }
 
@@ -112,7 +127,7 @@ wb_status wb_error_prefix(uint64_t since, const char *format, ...) {
 }
 
 void wb_error_add(const char *format, ...) {
-    char words[200];
+    char words[700];
     va_list args;
     if (pending.status == WB_OK) return;
     va_start(args, format);

@@ -61,7 +61,8 @@ static void check_number(const char *variable) {
 }
 
 void wb_check_variables(void) {
-    check_words("WEBER_DEBUG", (const char *const[]){"check", "leak", "mem", "nan", "plan", NULL});
+    check_words("WEBER_DEBUG",
+                (const char *const[]){"check", "leak", "mem", "nan", "plan", "where", NULL});
     check_words("WEBER_LOG", (const char *const[]){"error", "warn", "info", "debug", NULL});
     check_number("WEBER_NUM_THREADS");
     check_number("WEBER_INFLATE_MIB");

@@ -27,4 +27,11 @@ bool wb_platform_is_loaded(const char *begin);
  * program's own, or the path depends on the current folder. */
 bool wb_platform_library_of(const void *address, char *path, size_t size_bytes);
 
+/* Where the library was called, as addresses of one file: the innermost place outside of it and its
+ * plugins; in a program that has the library in itself, all places in the program, the innermost
+ * first. Returns how many, 0 where it is unknown. */
+int wb_platform_callers(void **addresses, int most);
+/* The command that prints the functions and lines of such addresses. */
+bool wb_platform_line_command(void *const *addresses, int count, char *text, size_t size_bytes);
+
 #endif

@@ -459,6 +459,19 @@ static void all_is_freed_but_gradients(void) {
     exit(0);
 }
 
+/* The message ends with the command that prints the lines of the calls; it is run. */
+static void a_mistake_with_a_place(void) {
+    (void)setenv("WEBER_DEBUG", "where", 1);
+    (void)wb_add(wb_vector(1, 2), wb_vector(1, 2, 3));
+    const char *message = wb_error_message(), *command = strstr(message, "called at: ");
+    printf("%s\n", command ? message : "no place");
+    (void)fflush(stdout);
+    if (command &&
+        system(command + strlen("called at: ")) != 0) /* no addr2line, or for another machine */
+        printf("a_mistake_with_a_place at\n");
+    wb_clear_error();
+}
+
 static void unknown_words(void) {
     (void)setenv("WEBER_DEBUG", "nan,leaks", 1);
     (void)setenv("WEBER_NUM_THREADS", "-4", 1);
@@ -561,9 +574,12 @@ static const struct row {
     {"all but gradients is freed, and WEBER_DEBUG=leak asks what",
      all_is_freed_but_gradients,
      {""}},
+    {"WEBER_DEBUG=where asks where it was called",
+     a_mistake_with_a_place,
+     {"do not broadcast; called at: ", "a_mistake_with_a_place at"}},
     {"variables have words that nobody knows",
      unknown_words,
-     {"WEBER_DEBUG: unknown word \"leaks\"; expected check, leak, mem, nan, plan",
+     {"WEBER_DEBUG: unknown word \"leaks\"; expected check, leak, mem, nan, plan, where",
       "WEBER_NUM_THREADS must be a positive number, got \"-4\""}},
     {"a model, an array and a loader are used by two threads",
      used_by_two_threads,

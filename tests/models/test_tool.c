@@ -80,6 +80,17 @@ static void lost_output_is_status_1(void) {
     expect(!strstr(output, "never read"));
 }
 
+/* The tool calls the shared library. */
+static void an_error_says_where_the_program_made_it(void) {
+    (void)setenv("WEBER_DEBUG", "where", 1);
+    expect(weber("show none.npz") == 1);
+    expect_part(output, "none.npz: cannot be opened: No such file or directory; called at: ");
+    char line[400] = "";
+    FILE *pipe = popen(strstr(output, "called at: ") + strlen("called at: "), "r");
+    expect(pipe && fread(line, 1, sizeof line - 1, pipe) < sizeof line);
+    if (pclose(pipe) == 0) expect_part(line, "tool_show at "); /* else there is no addr2line */
+}
+
 static void files_are_converted_and_shown(void) {
     save_torch("m.npz");
     stage_write("names", "0.weight -> layers.1.weight transpose\n0.bias -> layers.1.bias\n");
@@ -269,6 +280,7 @@ int main(void) {
         SCENE(what_is_not_understood_is_named_and_status_2),
         SCENE(what_does_not_work_is_status_1),
         SCENE(lost_output_is_status_1),
+        SCENE(an_error_says_where_the_program_made_it),
         SCENE(files_are_converted_and_shown),
         SCENE(models_are_drawn),
         SCENE(what_is_shared_is_shown_once),

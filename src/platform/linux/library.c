@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "platform/process.h"
+
 bool wb_platform_library_is_whole(FILE *file, char *why, size_t why_bytes) {
     ElfW(Ehdr) header;
     struct stat status;
@@ -66,4 +68,23 @@ bool wb_platform_library_of(const void *address, char *path, size_t size_bytes) 
         return false;
     if (map->l_name[0] != '/') return false;
     return snprintf(path, size_bytes, "%s", map->l_name) < (int)size_bytes;
+}
+
+/* A program that is not relocatable has its addresses in the file; a return address comes
+ * after the call. */
+bool wb_platform_line_command(void *const *addresses, int count, char *text, size_t size_bytes) {
+    Dl_info info;
+    struct link_map *map = NULL;
+    char path[PATH_MAX];
+    if (count < 1 || !dladdr1(addresses[0], &info, (void **)&map, RTLD_DL_LINKMAP)) return false;
+    const bool is_program = map && map->l_name && !map->l_name[0];
+    if (!is_program || !wb_platform_program(path, sizeof path))
+        (void)snprintf(path, sizeof path, "%s", info.dli_fname);
+    const ElfW(Ehdr) *header = info.dli_fbase;
+    const uintptr_t base = header->e_type == ET_EXEC ? 0 : (uintptr_t)info.dli_fbase;
+    size_t used = (size_t)snprintf(text, size_bytes, "addr2line -pfe '%s'", path);
+    for (int i = 0; i < count && used < size_bytes; i++)
+        used += (size_t)snprintf(text + used, size_bytes - used, " 0x%llx",
+                                 (unsigned long long)((uintptr_t)addresses[i] - base - 1));
+    return used < size_bytes;
 }

@@ -53,3 +53,13 @@ bool wb_platform_library_of(const void *address, char *path, size_t size_bytes) 
     if (!header || header->filetype == MH_EXECUTE) return false;
     return snprintf(path, size_bytes, "%s", info.dli_fname) < (int)size_bytes;
 }
+
+bool wb_platform_line_command(void *const *addresses, int count, char *text, size_t size_bytes) {
+    Dl_info info;
+    if (count < 1 || !dladdr(addresses[0], &info)) return false;
+    size_t used =
+        (size_t)snprintf(text, size_bytes, "atos -o '%s' -l %p", info.dli_fname, info.dli_fbase);
+    for (int i = 0; i < count && used < size_bytes; i++)
+        used += (size_t)snprintf(text + used, size_bytes - used, " %p", addresses[i]);
+    return used < size_bytes;
+}

@@ -1,4 +1,31 @@
 /* The ending of a plugin's file. CMake gives it to modules on macOS, too. */
 #include "platform/library.h"
 
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <string.h>
+
 const char wb_platform_plugin_suffix[] = ".so";
+
+/* The C library calls back, as qsort does. */
+static bool is_passed_over(const char *path) {
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    return strncmp(file, "libweber", 8) == 0 || strncmp(file, "libc.", 5) == 0 ||
+           strncmp(file, "libpthread", 10) == 0 || strncmp(file, "libSystem", 9) == 0;
+}
+
+int wb_platform_callers(void **addresses, int most) {
+    void *frames[48];
+    Dl_info own, at;
+    int found = 0;
+    const int count = backtrace(frames, (int)(sizeof frames / sizeof *frames));
+    if (count < 1 || !dladdr(frames[0], &own) || !own.dli_fname) return 0;
+    const bool is_library = is_passed_over(own.dli_fname);
+    for (int i = 0; i < count && found < (is_library ? 1 : most); i++) {
+        if (!dladdr(frames[i], &at) || !at.dli_fname) continue;
+        const bool is_wanted =
+            is_library ? !is_passed_over(at.dli_fname) : at.dli_fbase == own.dli_fbase;
+        if (is_wanted) addresses[found++] = frames[i];
+    }
+    return found;
+}
