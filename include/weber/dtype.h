@@ -64,10 +64,11 @@ enum { WB_NO_DTYPE = 0x10000 };
 #endif
 
 /* What numbers in C memory are, told by a pointer to them: a whole number of so many bytes, signed
- * or not, a float, a double, a bool. WB_NUMBERS_AT(pointer) is one of these, or 0 where the pointer
- * does not say: to void, to char (bytes of anything), to a struct or an array; in C99 and C++
- * always. */
+ * or not, a float, a double, a bool, or a type that no element has: long double, complex, __int128.
+ * WB_NUMBERS_AT(pointer) is one of these, or 0 where the pointer does not say: to void, to char
+ * (bytes of anything), to a struct or an array; in C99 and C++ always. */
 enum {
+    WB_OTHER_NUMBERS = 1 << 23,
     WB_WHOLE_NUMBERS = 1 << 24, /* times their bytes: 1, 2, 4, 8 */
     WB_FLOATS = 16 << 24,
     WB_DOUBLES = 32 << 24,
@@ -88,8 +89,18 @@ enum {
 #if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
 #define WB_NUMBER_CASE(type, numbers) type * : (numbers), const type * : (numbers)
 #define WB_WHOLE_CASE(type)           WB_NUMBER_CASE(type, WB_WHOLE_NUMBERS *(int)sizeof(type))
+#define WB_OTHER_CASE(type)           WB_NUMBER_CASE(type, WB_OTHER_NUMBERS)
+#ifdef __SIZEOF_INT128__
+__extension__ typedef __int128 wb_int128_;
+__extension__ typedef unsigned __int128 wb_uint128_;
+#define WB_INT128_CASES WB_OTHER_CASE(wb_int128_), WB_OTHER_CASE(wb_uint128_),
+#else
+#define WB_INT128_CASES
+#endif
 #define WB_NUMBERS_AT(pointer)                                                                     \
-    _Generic(1 ? (pointer) : (pointer), WB_NUMBER_CASE(float, WB_FLOATS),                          \
+    _Generic(1 ? (pointer) : (pointer), WB_INT128_CASES WB_OTHER_CASE(long double),                \
+             WB_OTHER_CASE(float _Complex), WB_OTHER_CASE(double _Complex),                        \
+             WB_OTHER_CASE(long double _Complex), WB_NUMBER_CASE(float, WB_FLOATS),                \
              WB_NUMBER_CASE(double, WB_DOUBLES), WB_NUMBER_CASE(_Bool, WB_BOOLS),                  \
              WB_WHOLE_CASE(signed char), WB_WHOLE_CASE(unsigned char), WB_WHOLE_CASE(short),       \
              WB_WHOLE_CASE(unsigned short), WB_WHOLE_CASE(int), WB_WHOLE_CASE(unsigned),           \
@@ -130,7 +141,7 @@ WB_API size_t wb_dtype_size(wb_dtype dtype);
 WB_API bool wb_dtype_is_float(wb_dtype dtype);
 
 /* The type in which an operation on a and b is computed and returned; WB_DTYPE_COUNT where one of
- * them is no type. */
+ * them is not a type. */
 WB_API wb_dtype wb_promote(wb_dtype a, wb_dtype b);
 
 /* Zero in a desc means "not given". Where the number 0 itself is meant:

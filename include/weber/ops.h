@@ -63,12 +63,14 @@ WB_API wb_array *wb_number_pow(double c, wb_array *x);
 
 /* In C11 operands may be C numbers, on either side: wb_add(x, 1), wb_sub(1, x), wb_max(x, 0) are
  * wb_add(x, wb_number(1)) and so on; for wb_and and wb_or a number is whether it differs from 0.
- * Pointers to anything but an array do not compile. In C99 and C++, and through a pointer to the
- * function, operands are arrays. */
+ * Complex numbers and pointers to anything but an array do not compile. In C99 and C++, and through
+ * a pointer to the function, operands are arrays. */
 #if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
 static inline wb_array *wb_operand_(wb_array *x) { return x; }
 #define WB_OPERAND(x)                                                                              \
-    _Generic((x), wb_array * : wb_operand_, void * : wb_operand_, default : wb_number)(x)
+    _Generic((x), wb_array * : wb_operand_, void * : wb_operand_, float _Complex : wb_operand_,    \
+             double _Complex : wb_operand_, long double _Complex : wb_operand_,                    \
+             default : wb_number)(x)
 #define wb_add(x, y)                  wb_add(WB_OPERAND(x), WB_OPERAND(y))
 #define wb_sub(x, y)                  wb_sub(WB_OPERAND(x), WB_OPERAND(y))
 #define wb_excess(x, y)               wb_excess(WB_OPERAND(x), WB_OPERAND(y))

@@ -91,6 +91,7 @@ static const char *name_of_numbers(int numbers) {
     return numbers == WB_FLOATS              ? "float"
            : numbers == WB_DOUBLES           ? "double"
            : numbers == WB_BOOLS             ? "bool"
+           : numbers == WB_OTHER_NUMBERS     ? "long double, complex or __int128"
            : numbers == WB_WHOLE_NUMBERS     ? "uint8_t or int8_t"
            : numbers == WB_WHOLE_NUMBERS * 2 ? "uint16_t or int16_t"
            : numbers == WB_WHOLE_NUMBERS * 4 ? "int32_t or uint32_t"

@@ -140,7 +140,7 @@ static size_t bytes_of(wb_dtype dtype, int ndim, const int64_t *sizes) {
 }
 
 /* The element type alone, without what the pointer to the numbers said (WB_DTYPE_AT). */
-enum { ALL_NUMBERS = 0x7f * WB_WHOLE_NUMBERS };
+enum { ALL_NUMBERS = 0x7f * WB_WHOLE_NUMBERS | WB_OTHER_NUMBERS };
 static wb_dtype type_of(wb_dtype given) {
     return (int)given < 0 ? given : (wb_dtype)((int)given & ~ALL_NUMBERS);
 }

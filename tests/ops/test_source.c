@@ -467,6 +467,8 @@ static void pointers_to_other_numbers_are_refused(void **state) {
                                  "the elements are i32, for which it must be to int32_t");
     assert_null(wb_from(types[0], doubles, 4));
     assert_error(WB_ERROR_DTYPE, "numbers of type double, but the elements are f32");
+    assert_null(wb_from(types[1], (const long double *)(const void *)doubles, 2));
+    assert_error(WB_ERROR_DTYPE, "from: the pointer is to numbers of type long double, complex");
     assert_null(wb_borrow(types[5], whole, NULL, NULL, 4));
     assert_error(WB_ERROR_DTYPE, "borrow: the pointer is to numbers of type int32_t");
     assert_null(wb_adopt(types[0], bytes, NULL, NULL, 1));
