@@ -106,7 +106,7 @@ WB_API wb_array *wb_optimiser_aux(wb_optimiser *optimiser, const char *name);
  * A part whose w is 0 counts nothing, so its loss must be a number: sum / 0 would be NaN, also in
  * the gradient.
  *
- * A sum over a batch (WB_AGG_SUM) is no mean: of its parts, too, the mean over observations is
+ * A sum over a batch (WB_AGG_SUM) is not a mean: of its parts, too, the mean over observations is
  * taken. For gradients w is a constant. */
 
 /* Returns l; divisor is one number. Where no loss function is called for a step or an evaluation it
@@ -131,7 +131,7 @@ WB_API wb_array *wb_optimiser_divisor(wb_optimiser *optimiser);
  *
  * A gradient that is NULL counts as zeros and stays NULL. */
 
-/* True with the next gradient, its array and path, false behind the last one and on failure:
+/* True with the next gradient, its array and path, false after the last one and on failure:
  * for (wb_parameter p = {0}; wb_next_gradient(gradients, &p);). gradient may be NULL. */
 WB_API bool wb_next_gradient(const wb_gradients *gradients, wb_parameter *p);
 
@@ -139,7 +139,7 @@ WB_API bool wb_next_gradient(const wb_gradients *gradients, wb_parameter *p);
  * gradients that are kept it is computed at once, with more's loss, in one plan and in place. */
 WB_API wb_status wb_gradients_add(wb_gradients *sum, const wb_gradients *more);
 
-/* Each times factor, whose value is no part of the plan. */
+/* Each times factor, whose value is not part of the plan. */
 WB_API wb_status wb_gradients_scale(wb_gradients *gradients, double factor);
 
 /* Each element between -limit and limit, limit >= 0. */
@@ -240,7 +240,11 @@ typedef struct wb_setup_desc {
  * A path that matches no trainable array is an error. One state per array: two slots
  * over the same array, or over a transpose of it, are a tie and stay one. The optimiser keeps the
  * model alive. Fails for a negative eta and for a shared model; warns if nothing is trainable.
- * Released by wb_free. */
+ * Released by wb_free.
+ *
+ * Two optimisers that train the same parameters in turn, each with states of its own, are a
+ * warning, once: in the first step that directly follows one of the other's when both have made a
+ * step before; of A, B, A the third. One that takes over for good (A, A, B, B) is none. */
 #define wb_setup(...) wb_setup_make((wb_setup_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_optimiser *wb_setup_make(wb_setup_desc desc);
 

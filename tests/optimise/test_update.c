@@ -555,6 +555,22 @@ static void two_optimisers_in_one_program(void **state) {
     wb_free(of_a), wb_free(of_b), wb_free(a), wb_free(b);
 }
 
+/* Of 1e20 in f32: g / sqrt(inf) is 0, and the loss is finite. */
+static void a_gradient_whose_square_overflows_moves_nothing(void **state) {
+    (void)state;
+    const wb_rule rules[] = {wb_adam(.eta = 0.1),    wb_adamw(.eta = 0.1),   wb_nadam(.eta = 0.1),
+                             wb_rmsprop(.eta = 0.1), wb_adagrad(.eta = 0.1), wb_lamb(.eta = 0.1)};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        wb_layer *model = wb_tree(wb_vector(1, 1));
+        wb_optimiser *o = wb_setup(rules[i], model);
+        assert_int_equal(step(o, model, along(model, "1", wb_vector(1e20f, 1))), WB_OK);
+        const double first = wb_at(wb_get(model, "1"), 0), second = wb_at(wb_get(model, "1"), 1);
+        assert_true(first == 1 && second < 1);
+        assert_int_equal(wb_skipped(o), 0);
+        wb_free(o), wb_free(model);
+    }
+}
+
 static wb_array *regression(wb_layer *model, const wb_batch *batch, void *user) {
     (void)user;
     return wb_mse(wb_apply(model, batch->x), batch->y);
@@ -617,6 +633,7 @@ int main(void) {
         TEST(wrong_partners_are_refused),
         TEST(a_replaced_array_is_trained),
         TEST(two_optimisers_in_one_program),
+        TEST(a_gradient_whose_square_overflows_moves_nothing),
         TEST(steps_work_in_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
