@@ -93,8 +93,8 @@ typedef struct wb_text_entry wb_text_entry;
 WB_API wb_text_entry *wb_text_make(const char *text);
 WB_API const char *wb_text_of_entry(const wb_text_entry *entry);
 
-/* A number, weak as wb_number, whose value is no part of the plan: a learning rate, a bias
- * correction, a counter. A constant that changes each step would be planned anew each time. */
+/* A number, weak as wb_number, whose value is not part of the plan: a learning rate, a bias
+ * correction, a counter. A constant that changes each step would be planned again each time. */
 WB_API wb_array *wb_late(double value);
 
 /* 0, 1, 2, ... along dimension dim, the same along all others. Fails with WB_ERROR_ARGUMENT where a
@@ -173,8 +173,8 @@ WB_API wb_array *wb_adopt_make(wb_dtype dtype, void *data, wb_release_fn *releas
  * device, for any number of threads and however often they are recomputed. uniform in [0, 1);
  * normal with mean 0 and deviation 1 (Box and Muller); bernoulli is 1 with probability p, else 0,
  * of type bool. Uniform numbers are multiples of 2^-24 (f64: 2^-53); bernoulli draws more than one
- * where p or 1 - p is below 2^-12, so that what is rare comes as often as p says. wb_seed starts
- * this thread's sequence anew. */
+ * where p or 1 - p is below 2^-12, so that what is rare comes as often as p says. wb_seed
+ * restarts this thread's sequence. */
 #define wb_uniform(dtype, ...) wb_uniform_make(WB_DTYPE(dtype), WB_INTS(__VA_ARGS__))
 #define wb_normal(dtype, ...)  wb_normal_make(WB_DTYPE(dtype), WB_INTS(__VA_ARGS__))
 #define wb_bernoulli(p, ...)   wb_bernoulli_make(p, WB_INTS(__VA_ARGS__))

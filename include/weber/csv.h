@@ -34,7 +34,7 @@ typedef struct wb_csv_desc {
 } wb_csv_desc;
 
 /* Reads a whole file. Fails, naming path and line, if a line has another number of fields than the
- * first one, a quote is not closed or has text behind it, a byte is zero, or two columns have one
+ * first one, a quote is not closed or has text after it, a byte is zero, or two columns have one
  * name. */
 #define wb_read_csv(...)       WB_READ_CSV(__VA_ARGS__, .start_ = 0)
 #define WB_READ_CSV(path, ...) wb_read_csv_make(path, (wb_csv_desc){__VA_ARGS__})
@@ -49,7 +49,7 @@ WB_API const char *wb_csv_text(const wb_csv *csv, int64_t row, int64_t column);
 
 /* The column of that name (rows): i64 of integers, f64 of numbers. A missing value is an error that
  * names its line, unless .missing_is_nan: then such a column is f64. One of texts is an error that
- * names the first field which is no number, and its line. An unknown name is an error that lists
+ * names the first field which is not a number, and its line. An unknown name is an error that lists
  * the valid ones. */
 WB_API wb_array *wb_csv_column(const wb_csv *csv, const char *name);
 

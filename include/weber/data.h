@@ -217,10 +217,10 @@ WB_API wb_array *wb_batch_get(const wb_batch *batch, const char *name);
 /* ---- files ---- */
 
 /* Reads an IDX file, gzipped (in any number of members) or not: u8, i8 and i16 (both as i32), i32,
- * f32 or f64; its sizes reversed to fastest first, (28, 28, 60000). A file that is none, is cut
- * short, or goes on after its end is an error that names file and offset. So is a gzipped one that
- * inflates to more than 2 GiB, or to more than four times its size where that is more; the variable
- * WEBER_INFLATE_MIB, a number of mebibytes, sets another limit. */
+ * f32 or f64; its sizes reversed to fastest first, (28, 28, 60000). A file of another
+ * format, or one that is cut short or goes on after its end, is an error that names file and
+ * offset. So is a gzipped one that inflates to more than 2 GiB, or to more than four times its size
+ * where that is more; the variable WEBER_INFLATE_MIB, a number of mebibytes, sets another limit. */
 WB_API wb_array *wb_read_idx(const char *path);
 
 typedef enum wb_split { WB_SPLIT_TRAIN, WB_SPLIT_TEST } wb_split;

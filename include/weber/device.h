@@ -17,8 +17,8 @@ WB_API const wb_device *wb_cpu_device(void);
 WB_API const wb_device *wb_default_device(void);
 WB_API void wb_set_default_device(const wb_device *device);
 
-/* Waits until everything queued on the device is done, and gives the errors that came late. Reading
- * a value waits by itself. */
+/* Waits until everything queued on the device is done, and gives the errors of the queued work.
+ * Reading a value waits by itself. */
 WB_API wb_status wb_device_sync(const wb_device *device);
 
 /* ---- the same bits ----
@@ -29,7 +29,7 @@ WB_API wb_status wb_device_sync(const wb_device *device);
  *
  * On other devices than the CPU, what stands around an operation may change its last bits. A
  * vendor's library has an algorithm for the sizes and types of a product or convolution, for the
- * alignment of its operands in memory (a slice may begin anywhere), and for what it computes behind
+ * alignment of its operands in memory (a slice may begin anywhere), and for what it computes after
  * it in the same call: a bias, an activation. Compilers make one instruction of a product and a sum
  * that stand together. So what is computed again (wb_recompute), a loop in place of a scan, or a
  * plan that is not fused (WEBER_FUSE=0, WEBER_EAGER=1) may differ there by a rounding. */
@@ -182,7 +182,7 @@ WB_API wb_status wb_device_properties_at(const char *backend, int index, wb_prop
  * processor under OpenCL, is taken only if its backend was named. Where no index was given, it is
  * the backend's first GPU, or its first device.
  *
- * Each call decides anew, so a preference or a plugin that comes later counts at once; the number
+ * Each call decides again, so a preference or a plugin that comes later counts at once; the number
  * of a backend's devices is asked again after wb_use and wb_reset_gpu_device. */
 
 typedef struct wb_get_device_desc {
@@ -219,7 +219,7 @@ typedef struct wb_gpu_device_desc {
 #define wb_gpu_device(...) wb_gpu_device_make((wb_gpu_device_desc){.start_ = 0, __VA_ARGS__})
 WB_API const wb_device *wb_gpu_device_make(wb_gpu_device_desc desc);
 
-/* Forgets what was found: plugins that failed are tried again, devices are counted anew, and that
+/* Forgets what was found: plugins that failed are tried again, devices are counted again, and that
  * there is no GPU is said again. Devices that were handed out stay valid. */
 WB_API void wb_reset_gpu_device(void);
 

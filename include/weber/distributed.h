@@ -63,7 +63,7 @@ typedef struct wb_distributed_desc {
  * nothing; "NCCL" and "RCCL" must be asked for before the first collective. Under weber run
  * "MPI" is taken, too, so that a program need not know who starts it: the group is "local". Where
  * the environment describes no group this is a group of one.
- * Errors: a transport that is not there; "local" under mpiexec; "NCCL" or "RCCL" behind a
+ * Errors: a transport that is not there; "local" under mpiexec; "NCCL" or "RCCL" after a
  * collective; ranks of different versions of Weber; ranks that do not all arrive within
  * WEBER_TIMEOUT seconds (600); two ranks with one device. */
 #define wb_distributed_initialize(...)                                                             \

@@ -23,8 +23,8 @@ typedef wb_array *wb_array_fn(void *context, int count, wb_array *const *arrays)
 
 /* gradients[i] = d loss / d arrays[i], sizes and type of arrays[i], owned by the scope; NULL where
  * loss does not depend on it. loss has one element and a floating type. Fails if the walk meets an
- * array that was detached from its recipe by a closed scope, and that a wanted one without a
- * gradient may be behind, naming it; then all are NULL. */
+ * array that a closed scope has cut off from its recipe, and that may have been made of a wanted
+ * one which got no gradient; the error names it, and all are NULL. */
 WB_API wb_status wb_gradient_of(wb_array *loss, int count, wb_array *const *arrays,
                                 wb_array **gradients);
 

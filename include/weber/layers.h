@@ -56,9 +56,10 @@ typedef struct wb_multi_head_attention_desc {
  *     y = out_proj(attention(q_proj(q), k_proj(k), v_proj(v)))      (Vaswani et al. 2017; Flux)
  *
  * wb_multi_head_attention(64, .heads = 4). wb_apply takes one array as q, k and v; wb_apply_many
- * takes q; q and kv; q, k and v; these and a bias of the scores; and behind all of them a mask
- * (bool), which wb_attention describes. Unlike Flux's it gives y alone: it can stand in a chain.
- * With .rotary = 10000 each head's q and k are turned by wb_rotary before they meet, as in Llama.
+ * takes (q), (q, kv), (q, k, v) or (q, k, v, bias), and after these a mask (bool) where there is
+ * one; bias and mask as wb_attention describes them. Unlike Flux's it gives y alone: it can stand
+ * in a chain. With .rotary = 10000 each head's q and k are turned by wb_rotary before they meet, as
+ * in Llama.
  *
  * q  (in, queries, ...)   k  (k_in, keys, ...)   v  (v_in, keys, ...)   y  (out, queries, ...) */
 #define wb_multi_head_attention(...)                                                               \
@@ -73,7 +74,7 @@ typedef struct wb_transformer_block_desc {
     wb_activation *activation; /* there; default wb_relu */
     double dropout;            /* of the attention's weights, there, and of both parts; default 0 */
     bool causal;               /* a position sees itself and those before */
-    bool norm_first;           /* norms before the parts, as in GPT-2, not behind the sums */
+    bool norm_first;           /* norms before the parts, as in GPT-2, not after the sums */
     bool no_bias;              /* of Dense layers and norms */
     double rotary;             /* of `attention`, as in wb_multi_head_attention */
     double eps;                /* of the norms, above 0; default 1e-5 */
@@ -81,7 +82,7 @@ typedef struct wb_transformer_block_desc {
     wb_dtype dtype;            /* default f32 */
 } wb_transformer_block_desc;
 
-/* One block of a transformer; blocks stand one behind the other in a chain. Each part F of it is
+/* One block of a transformer; blocks follow each other in a chain. Each part F of it is
  *
  *     y = norm(x + dropout(F(x))), with norm_first y = x + dropout(F(norm(x)))
  *
@@ -95,7 +96,7 @@ typedef struct wb_transformer_block_desc {
  *
  * wb_transformer_encoder(64, .heads = 4). By wb_apply_many an encoder takes x, and, if any, a bias
  * and a mask of its attention; a decoder x, memory, and the bias and mask of its cross_attention
- * (weber/ops.h, wb_attention). What comes with x is given on behind y, so that the next block has
+ * (weber/ops.h, wb_attention). What comes with x is returned after y, so that the next block gets
  * it, too. Fails with WB_ERROR_ARGUMENT where heads do not divide `in`. */
 #define wb_transformer_encoder(...)                                                                \
     wb_transformer_encoder_make((wb_transformer_block_desc){.start_ = 0, __VA_ARGS__})
@@ -130,7 +131,7 @@ typedef struct wb_conv_desc {
     int64_t kernel[3];
     int64_t in, out; /* channels; as kernel */
     wb_activation *activation;
-    int64_t stride[3];   /* default 1; the last number given holds for those behind it */
+    int64_t stride[3];   /* default 1; the last number given repeats */
     int64_t pad[3];      /* before and after, one for each dimension, WB_NONE for a 0; default 0 */
     int64_t pad_more[3]; /* further padding after */
     int64_t dilation[3]; /* default 1; as stride */
@@ -162,7 +163,7 @@ WB_API wb_layer *wb_depthwise_conv_make(wb_conv_desc desc);
 typedef struct wb_pool_desc {
     char start_;
     int64_t kernel[3]; /* required */
-    int64_t stride[3]; /* default: the kernel; the last number given holds for those behind it */
+    int64_t stride[3]; /* default: the kernel; the last number given repeats */
     int64_t pad[3];    /* before and after, one for each dimension, WB_NONE for a 0; default 0 */
     int64_t pad_more[3];
     bool same_pad;
@@ -226,7 +227,8 @@ typedef struct wb_upsample_desc {
  * 1/2). wb_upsample(WB_UPSAMPLE_BILINEAR, {2}). (Flux)
  *
  * Fails with WB_ERROR_ARGUMENT on scale and size both, none, or that are not whole where they have
- * to be, with WB_ERROR_SHAPE on an x of other dimensions or that a size is no multiple of. */
+ * to be, with WB_ERROR_SHAPE on an x of other dimensions, and where size is not a multiple of
+ * x's. */
 #define wb_upsample(...) wb_upsample_make((wb_upsample_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_upsample_make(wb_upsample_desc desc);
 
@@ -299,8 +301,8 @@ typedef struct wb_conv_transpose_desc {
     wb_array *given_bias;
 } wb_conv_transpose_desc;
 
-/* y = activation(b + what wb_conv's gradient is for its input): the way back through a convolution,
- * from few pixels to more.
+/* y = activation(b + what wb_conv's gradient is for its input): a transposed convolution, from few
+ * pixels to more.
  *
  * x  (W, [H, [D,]] in, N)     w  (kernel..., out / groups, in)     b  (out)
  * y  (stride (W - 1) + dilation (kernel - 1) + 1 - paddings + outpad, ..., out, N)
@@ -340,8 +342,8 @@ WB_API wb_layer *wb_pixel_shuffle(int64_t r);
 typedef struct wb_embedding_desc {
     char start_;
     int64_t in, out; /* words and features; required, unless weight is given */
-    /* counts from 1, as Flux's: the word whose features are and stay zeros, where x has words;
-     * one-hot input reads what W has; default 0: none */
+    /* the word whose features are always zeros, counted from 1 as in Flux; 0, the default: none.
+     * One-hot input takes W's column as it is */
     int64_t padding_idx;
     wb_init *init; /* default wb_normal_init */
     wb_dtype dtype;
@@ -351,7 +353,7 @@ typedef struct wb_embedding_desc {
 /* Features of words: x (...) of integers from 0 to in - 1 gives (out, ...), column x of W (out,
  * in). An array of reals or bools is one-hot: x (in, N) gives W x. A word out of range is an error
  * when the result is computed. Fails with WB_ERROR_SHAPE on reals that have another first size,
- * with WB_ERROR_ARGUMENT where padding_idx is no word. (Flux) */
+ * with WB_ERROR_ARGUMENT where padding_idx is not the number of a word. (Flux) */
 #define wb_embedding(...) wb_embedding_make((wb_embedding_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_embedding_make(wb_embedding_desc desc);
 
@@ -363,8 +365,8 @@ typedef struct wb_position_embedding_desc {
     wb_array *weight; /* given instead of init (out, in) */
 } wb_position_embedding_desc;
 
-/* Learnt positions: y = x + W's columns 0, 1, ..., one for each position; behind an embedding of
- * words. wb_position_embedding(256, 64).
+/* Learnt positions: y = x + W's columns 0, 1, ..., one for each position; used after an embedding
+ * of words. wb_position_embedding(256, 64).
  *
  * x  (out, length, ...)     W  (out, in)     y  (out, length, ...)
  *
@@ -575,8 +577,8 @@ WB_API wb_layer *wb_gru_v3_cell_make(wb_recurrent_desc desc);
  * gradient; from step to step of a training only the states' numbers go on. wb_reset begins a new
  * sequence: with the cell's state0, or zeros.
  *
- * The states are at "hidden" and "hidden2"; they are not saved, and a copy of the model begins
- * anew. A cell is any layer that takes x, or x and its states, and gives its next states, at most
+ * The states are at "hidden" and "hidden2"; they are not saved, and a copy of the model starts
+ * afresh. A cell is any layer that takes x, or x and its states, and gives its next states, at most
  * two, of which the first is the output. Fails with WB_ERROR_SHAPE where the states are those of
  * another batch size. */
 WB_API wb_layer *wb_recur(wb_layer *cell);
@@ -584,7 +586,7 @@ WB_API wb_layer *wb_recur(wb_layer *cell);
 typedef struct wb_recurrence_desc {
     char start_;
     wb_layer *cell;    /* required; it belongs to the result, also on failure */
-    bool return_state; /* the last states come behind y */
+    bool return_state; /* the last states are returned after y */
 } wb_recurrence_desc;
 
 /* A cell, any that wb_recur takes, over a sequence: x (in, time) or (in, time, N) gives y (out,
@@ -635,7 +637,7 @@ WB_API wb_layer *wb_remove_weight_norms(wb_layer *model);
         __VA_ARGS__                                                                                \
     }
 
-/* From several arrays to one: their sum, product, or all of them one behind the other along the
+/* From several arrays to one: their sum, product, or all of them one after the other along the
  * first dimension, the second, or the channels, which are the last but one. NULL where a connection
  * is expected passes all of them on. */
 typedef wb_array *wb_connection(int count, wb_array *const *arrays);
@@ -681,7 +683,7 @@ WB_API wb_layer *wb_fn_named(const char *name, wb_activation *function);
                   (wb_layer *const[]){NULL, __VA_ARGS__} + 1)
 WB_API wb_layer *wb_chain_make(int64_t count, wb_layer *const *layers);
 
-/* How many layers a chain has; -1 for what is no chain. */
+/* How many layers a chain has; -1 if the layer is not a Chain. */
 WB_API int64_t wb_chain_count(wb_layer *chain);
 
 /* Layer i, which belongs to the chain: from 1, or from the end, -1 being the last one; that of a
@@ -693,14 +695,14 @@ WB_API wb_layer *wb_chain_get(wb_layer *chain, const char *name);
  * are shared, and keep their names. Flux's chain[first:last]. wb_chain_slice(chain, 2, -1). */
 WB_API wb_layer *wb_chain_slice(wb_layer *chain, int64_t first, int64_t last);
 
-/* Puts a layer behind the others, with a name where they have names, else NULL. The chain owns it,
+/* Puts a layer after the others, with a name where they have names, else NULL. The chain owns it,
  * also on failure, when the chain is as before. An optimiser of the chain does not know the layer:
  * set up another one. A layer that is the chain, or contains it, is an error and stays the
  * caller's. */
 WB_API wb_status wb_chain_append(wb_layer *chain, const char *name, wb_layer *layer);
 
 /* A chain with names: wb_chain_named({"encoder", a}, {"decoder", b}), paths
- * "layers.encoder.weight". A name is no number, has no dot and is not "layers". */
+ * "layers.encoder.weight". A name is not a number, has no dot and is not "layers". */
 #define wb_chain_named(...)                                                                        \
     wb_chain_named_make((int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),     \
                         (const wb_named[]){__VA_ARGS__})

@@ -140,14 +140,14 @@ WB_LOSS(infonce_loss)
 
 /* Connectionist temporal classification (Graves and others 2006): minus the logarithm of the chance
  * that a sequence of steps says the labels, summed over all ways to say them: each label once or
- * more, in order, with any number of blanks before, between and behind; equal neighbours have one
+ * more, in order, with any number of blanks before, between and after; equal neighbours have one
  * between.
  *
  * p  (K, T, N) or (K, T), logits        y  (U, N) or (U), integers 0 to K - 1 but blank; U may be 0
  *
  * The term of a target that the steps cannot say is infinity, and has no gradient; an agg of terms
  * is as for other losses, where PyTorch's mean divides each by its target's length first. Steps and
- * labels behind a column's length may be anything. Labels in memory are checked at the call, others
+ * labels beyond a column's length may be anything. Labels in memory are checked at the call, others
  * where they are computed. Computed step by step, in logarithms: wb_scan. */
 WB_LOSS(ctc_loss)
 

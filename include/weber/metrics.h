@@ -45,7 +45,7 @@ typedef struct wb_evaluation {
     double loss, perplexity; /* exp(loss): of a cross-entropy */
     /* of classes, and of yes or no */
     double accuracy; /* share of right answers, the first of the largest p being the answer; a NaN
-                        among the scores is none, and wrong here and in all below */
+                        among the scores is no answer: wrong here and in all below */
     double top_k;    /* classes: share of labels among the k largest p */
     double precision, recall, f1; /* of yes; of classes the mean over those that occur as label or
                                      answer, each 0 where its divisor is */
@@ -59,7 +59,7 @@ typedef struct wb_evaluation {
 } wb_evaluation;
 
 /* wb_evaluate(model, loader, .loss = loss, .k = 3): one pass over the loader, with automatic layers
- * in test mode. Hidden states (wb_recur) begin anew and are afterwards as they were. Over a loader
+ * in test mode. Hidden states (wb_recur) start afresh and are then as they were. Over a loader
  * with .shard the numbers are those of all ranks together, each of which has to call it. Yes or no
  * keeps all scores until the end, on each rank those of all. Fails on labels in host memory that
  * are no class, on a loader without batches, and where predictions and targets fit no task: then

@@ -105,10 +105,14 @@ typedef struct wb_field {
     /* arrays and children that belong to the struct but are neither moved nor trained */
     bool fixed;
 
-    /* For settings. 0 (NULL, false) stands for `usual`; WB_ZERO and WB_NONE for a 0 that is meant.
-     * Of EACH, usual -1 is the entry of SIZES; of ACTIVATION, 1: NULL is not the identity; of DIMS,
-     * -1: 0 is the last. Numbers are at least low, or above it, and at most high, unless high is 0.
-     * Numbers and pads that are usual are not written. */
+    /* For settings. A member that is 0 (NULL, false) stands for `usual`; WB_ZERO and WB_NONE stand
+     * for a 0 that is meant. Numbers and pads that are usual are not written into text. `usual` of
+     * some kinds has another meaning:
+     *     EACH        -1  the default of an entry is the same entry of SIZES
+     *     ACTIVATION   1  NULL is not the identity
+     *     DIMS        -1  0 is the last dimension
+     *     CHOICE      -1  the setting is always written
+     * Numbers are at least low, or above it (is_above), and at most high, unless high is 0. */
     double usual, low, high;
     bool is_above; /* low itself is too low */
     /* written first and without its name, as PAIR, ACTIVATION, CONNECTION and SIZES are; of a
@@ -116,8 +120,7 @@ typedef struct wb_field {
     bool positional;
     bool spread; /* the entries of a LIST are written as arguments of their own */
     int most;    /* of SIZES: how many numbers the member has; default 3 */
-    /* of CHOICE: the names, "+|sum" if others are understood, too; NULL ends them. usual -1: it is
-     * always written */
+    /* of CHOICE: the names, "+|sum" if others are understood, too; NULL ends them */
     const char *const *choices;
     /* of REALS: offset of the REALS that are given instead; 0: there are none */
     size_t instead;
@@ -129,7 +132,7 @@ typedef struct wb_field {
     size_t with;
     /* of a CHILD: taken over by wb_layer_complete, as chains take layers */
     bool counted;
-    const wb_layer_class *part; /* of a CHILD that is no layer to people: it is not written */
+    const wb_layer_class *part; /* of a CHILD that is a part of the layer: it is not written */
 
     /* Flux's struct has its fields in the order of this table. */
     const char *flux; /* the name there; NULL: as here */
@@ -139,7 +142,7 @@ typedef struct wb_field {
     const char *tuple;
     int item;
     bool parameter; /* of a CHOICE or BOOL: the first parameter of its type */
-    int rank;       /* in text -1: before those with 0; 1: behind them */
+    int rank;       /* in text -1: before those with 0; 1: after them */
     int number;     /* of a VALUE: WB_NUMBERS_AT its address (weber/dtype.h); 0: anything */
 } wb_field;
 
@@ -248,7 +251,7 @@ WB_API wb_layer *wb_layer_complete(wb_layer *layer);
 #define wb_new(type) ((type *)(void *)wb_layer_new(&type##_functor))
 WB_API wb_layer *wb_layer_new(const wb_layer_class *layer_class);
 
-/* Puts a layer or an array behind the others in a list (WB_LIST_FIELD) of a struct of your own,
+/* Puts a layer or an array after the others in a list (WB_LIST_FIELD) of a struct of your own,
  * with a name where they have names, else NULL:
  *
  *     wb_list_append(&m->layer, "blocks", NULL, wb_dense(4, 4));   // m->blocks.items[0].layer
@@ -323,7 +326,7 @@ WB_API wb_status wb_reset(wb_layer *model);
 /* From now on the model takes a sequence piece by piece, of at most `length` positions together, as
  * a text that is generated: each MultiHeadAttention that is causal keeps the keys and values of
  * what came before, and position layers count on. What it makes of a piece is what it would make of
- * it behind those before (Vaswani et al. 2017; past_key_values of others):
+ * it at the end of the whole sequence so far (Vaswani et al. 2017; past_key_values of others):
  *
  *     wb_cache(model, 512);
  *     wb_array *logits = wb_apply(model, prompt);     // (tokens, ...)
@@ -333,7 +336,7 @@ WB_API wb_status wb_reset(wb_layer *model);
  *
  * The keys and values are hidden states of a fixed size. Fails with WB_ERROR_ARGUMENT, and nothing
  * has changed, if the model has no such attention, or a PositionEmbedding with fewer positions, or
- * one such layer in two places. A copy of the model begins anew; a call that fails changes nothing.
+ * one such layer in two places. A copy of the model starts afresh; a failed call changes nothing.
  * A call fails where the cache is full, for another batch than before, and in training. */
 WB_API wb_status wb_cache(wb_layer *model, int64_t length);
 
@@ -356,7 +359,7 @@ typedef struct wb_parameter {
     struct wb_places *list_; /* private */
 } wb_parameter;
 
-/* True with the next array of the model, false behind the last one and while an error is pending,
+/* True with the next array of the model, false after the last one and while an error is pending,
  * so that a loop ends at the first one. An array in two
  * places, or beside its transpose, comes once. Inside a loss, too; decay by hand:
  *
@@ -372,7 +375,7 @@ typedef struct wb_module {
     struct wb_places *list_; /* private */
 } wb_module;
 
-/* True with the next layer of the model, false behind the last one and while an error is pending.
+/* True with the next layer of the model, false after the last one and while an error is pending.
  * The model itself comes first, each layer before those in it, and one in two places once (Flux's
  * modules). The loop must not put layers into the model or take them out.
  *

@@ -135,12 +135,12 @@ WB_API int64_t wb_chunk(wb_array *x, int64_t n, int dim, wb_array **chunks);
 WB_API wb_status wb_chunk_sizes(wb_array *x, int count, const int64_t *sizes, int dim,
                                 wb_array **chunks);
 
-/* x with `value` behind it along dim, up to size; longer ones stay as they are. Fails with
+/* x followed by `value` along dim, up to size; longer ones stay as they are. Fails with
  * WB_ERROR_ARGUMENT where x's type does not hold the value. */
 WB_API wb_array *wb_rpad(wb_array *x, int64_t size, double value, int dim);
 
 /* Sequences (..., L_i) of different lengths as one batch (..., L, count), L the longest, padded
- * behind their ends. */
+ * at their ends. */
 WB_API wb_array *wb_batchseq(int count, wb_array *const *sequences, double pad);
 
 /* ---- scaling ---- */

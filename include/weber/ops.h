@@ -94,8 +94,8 @@ static inline wb_array *wb_operand_(wb_array *x) { return x; }
     wb_slice_set(x, WB_OPERAND(y), dim, start, stop, step)
 #endif
 
-/* x kept between low and high, NaN kept; an infinite bound is none, and bounds of whole numbers
- * count by value (top of this file). The gradient passes where low <= x <= high. Fails with
+/* x kept between low and high, NaN kept; an infinite bound means unbounded, and bounds of whole
+ * numbers count by value (top of this file). The gradient passes where low <= x <= high. Fails with
  * WB_ERROR_ARGUMENT unless low <= high. */
 WB_API wb_array *wb_clamp(wb_array *x, double low, double high);
 
@@ -258,7 +258,7 @@ WB_API wb_array *wb_sinusoidal(wb_dtype dtype, int64_t features, int64_t length)
 /* The same at these positions, numbers (length). */
 WB_API wb_array *wb_sinusoidal_at(wb_dtype dtype, int64_t features, wb_array *positions);
 
-/* Einstein's sum: a letter for each dimension of each array, and behind -> those of the result in
+/* Einstein's sum: a letter for each dimension of each array, and after -> those of the result in
  * its order; letters that the result lacks are summed. wb_einsum("ij,jk->ik", A, B) is a matrix
  * product, "ii->i" a diagonal, "ij->" a sum, "bij,bjk->bik" a batch. Without -> the result has the
  * letters that stand once, in the order of ASCII. Blanks are ignored. Arrays are multiplied from
@@ -297,7 +297,7 @@ WB_API wb_array *wb_triu(wb_array *x, int64_t k);
 WB_API wb_array *wb_diag(wb_array *x, int64_t k);
 
 /* A window over 1 to 3 spatial dimensions. Zero means default. Of kernel, stride and dilation the
- * last number that is given holds for the dimensions behind it, too: .stride = {2} is {2, 2}. */
+ * last number that is given repeats for the other dimensions: .stride = {2} is {2, 2}. */
 typedef struct wb_window_desc {
     char start_;       /* makes an empty list legal */
     int64_t kernel[3]; /* pools, unfold and fold only: window sizes; default 1 */
@@ -338,9 +338,10 @@ WB_API wb_array *wb_meanpool_make_op(wb_array *x, wb_window_desc desc);
 
 /* wb_lppool_op(x, 2, .kernel = {2, 2}): (sum of |x|^p over the window)^(1 / p), padding counted as
  * zeros; p INFINITY: the largest |x|. As wb_norm the gradient is 0 where the result or x is, halves
- * are added up in f32, and x is floating. PyTorch's LPPool and NNlib's lpnormpool, which have x^p
- * without the bars: for an odd p and negative x NaN or an error. (Gulcehre et al. 2013) Fails with
- * WB_ERROR_ARGUMENT unless p > 0. */
+ * are added up in f32, and x is floating. Unlike wb_norm it does not scale: where |x|^p overflows
+ * (in f32 for p = 2 above 1.8e19) the result is infinity, as PyTorch's. PyTorch's LPPool and
+ * NNlib's lpnormpool have x^p without the bars: for an odd p and negative x NaN or an error.
+ * (Gulcehre et al. 2013) Fails with WB_ERROR_ARGUMENT unless p > 0. */
 #define wb_lppool_op(x, ...) WB_WITH_WINDOW_2(wb_lppool_make_op, x, __VA_ARGS__, .start_ = 0)
 WB_API wb_array *wb_lppool_make_op(wb_array *x, double p, wb_window_desc desc);
 

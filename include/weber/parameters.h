@@ -26,8 +26,8 @@ extern "C" {
 WB_API wb_array *wb_destructure(wb_layer *model);
 
 /* A new model like this one whose parameters are the parts of flat, computed, in their own types.
- * Fails, naming both lengths, if flat is no vector of as many numbers. Its gradient does not reach
- * flat: see wb_apply_with. */
+ * Fails, naming both lengths, unless flat is a vector of as many numbers. Its gradient does not
+ * reach flat: see wb_apply_with. */
 WB_API wb_layer *wb_rebuild(wb_layer *model, wb_array *flat);
 
 /* wb_apply(model, x) with the parts of flat instead of the model's parameters. The gradient reaches
@@ -55,15 +55,15 @@ WB_API wb_array *wb_call_with(wb_layer *model, int count, wb_array *const *array
  *     wb_layer *ps = wb_parameter_tree(model), *st = wb_state_tree(model), *next;
  *     wb_optimiser *adam = wb_setup(wb_adam(), ps);           // the loss is a function of ps
  *     wb_array *y = wb_apply_tree(model, x, ps, st, &next);   // in the loss
- *     wb_free(st), st = next;                                 // behind the step
+ *     wb_free(st), st = next;                                 // after the step
  *
  * Arrays are shared with the model until one of them changes. */
 WB_API wb_layer *wb_parameter_tree(wb_layer *model);
 WB_API wb_layer *wb_state_tree(wb_layer *model);
 
 /* wb_apply(model, x) with the arrays of ps and st instead of the model's own. *next gets a new tree
- * with the states behind the call, which is the caller's; NULL: they are dropped. Gradients reach
- * the arrays of ps. What layers keep from call to call (wb_recur, wb_cache) begins anew in each
+ * with the states after the call, which is the caller's; NULL: they are dropped. Gradients reach
+ * the arrays of ps. What layers keep from call to call (wb_recur, wb_cache) starts afresh in each
  * call and stays out of the trees; random numbers are those of the thread. Fails as wb_apply does,
  * and, naming path and sizes, where a tree lacks an array of the model or has it in other sizes;
  * then *next is NULL. */

@@ -95,7 +95,7 @@ typedef struct wb_instruction {
     uint8_t from;
     uint8_t phase; /* the first phase in which the value can be computed */
     bool row;      /* a row value: one per combination of the dimensions that are not reduced */
-    /* of an optimiser's step: numbers that have faded (below 1.2e-38 in f32) may count as zero */
+    /* of an optimiser's step: denormal numbers (below 1.2e-38 in f32) may count as zero */
     bool is_step;
     uint16_t in[3]; /* numbers of earlier instructions; WB_NO_VALUE: none */
     uint16_t index; /* access, late value or dimension; cast: WB_F16, WB_BF16, or 0 */
@@ -156,7 +156,7 @@ typedef struct wb_program {
     int32_t phases;
     bool is_update;
     bool is_named; /* a map in one phase that does nothing but its callables */
-    bool is_fed;   /* the same, but it may also make what they read */
+    bool is_fed;   /* the same, but it may also compute the callables' inputs */
     int32_t ninstructions, naccesses, narguments;
     wb_instruction *instructions;
     wb_access *accesses;
@@ -276,8 +276,9 @@ typedef struct wb_call {
      * that, so that it need not be written. */
     bool is_result_private;
     uint16_t result_argument;
-    /* What begins at a multiple of 64 bytes in each run; anything else may: all of the call's own
-     * arguments; bit i, up to 63, argument i of the epilogue. */
+    /* Arguments whose address is a multiple of 64 bytes in every run; the others may have any.
+     * is_aligned: all of the call's own are; aligned_arguments: bit i, up to 63, stands for
+     * argument i of the epilogue. */
     bool is_aligned;
     uint64_t aligned_arguments;
     wb_matmul_call matmul; /* of these the one that the kind is about */
@@ -306,7 +307,7 @@ typedef struct wb_command {
     int32_t narguments;
     const wb_argument *arguments; /* of the call or program, of the epilogue, then scratch memory */
     const char *what;             /* the operations it serves, for messages; lives for ever */
-    /* an update that may run at once with those before it, back to the first that is none */
+    /* an update that may run at the same time as the updates directly before it */
     bool is_concurrent;
 } wb_command;
 
@@ -385,7 +386,7 @@ typedef struct wb_host {
     /* records an error; returns status */
     wb_status (*fail)(wb_status status, const char *format, ...);
     void (*log)(wb_log_level level, const char *format, ...);
-    /* Text for a program, or for a call with an epilogue behind it (as in lower). NULL with the
+    /* Text for a program, or for a call followed by an epilogue (as in lower). NULL with the
      * error recorded; a call that has no text in this combination: NULL without an error. */
     wb_source *(*render)(const wb_program *program, const wb_dialect *dialect);
     wb_source *(*render_call)(const wb_call *call, const wb_program *epilogue, int split,
@@ -418,7 +419,7 @@ typedef struct wb_device_info {
     bool takes_halves;
     /* attention of q, k and v that are parts of wider arrays; else they are copied first */
     bool reads_parts;
-    /* is given small updates together, at the end of a plan and not behind products */
+    /* is given small updates together, at the end of a plan and not after products */
     bool joins_updates;
     /* Programs that reduce some dimensions may have side sums: of full values along all dimensions,
      * and, where dimension 0 alone is reduced and has at most so many elements, along all others.
@@ -467,8 +468,8 @@ struct wb_backend {
      * more arguments than a kernel may have: then the library plans without fusion. The program may
      * be released afterwards. */
     void *(*kernel)(void *device, const wb_program *program);
-    /* A kernel for the call, with an elementwise program over the result's elements fused behind
-     * it, or without (NULL). NULL without an error: not supported in this combination; without an
+    /* A kernel for the call, with an elementwise program over the result's elements fused to its
+     * end, or without (NULL). NULL without an error: not supported in this combination; without an
      * epilogue every call of the table above is supported, of those that are offered
      * (WB_OFFERED_CALL) what it takes. The program's arguments follow the
      * call's; it may read the call's result, and write over it. split: the number of leading
@@ -506,7 +507,7 @@ struct wb_backend {
      * written is lost. */
     wb_status (*run)(void *device, void *queue, const wb_command *commands, int count,
                      const wb_memory *memory, const uint64_t *late);
-    /* Waits until the queue is done and gives the first error that came late: a bad index is an
+    /* Waits until the queue is done and gives the first error of the queued work: a bad index is an
      * argument error, named by its command (of several commands, any), and the queue goes on; after
      * WB_ERROR_DEVICE the device is given up. */
     wb_status (*sync)(void *device, void *queue);

@@ -79,9 +79,9 @@ typedef struct wb_rule_at {
     wb_array *x; /* the parameter, f32 for f16 and bf16. A row may replace it, as weight decay does:
                     what the last row returns is subtracted from the x that the last row leaves */
     wb_array *g; /* the gradient, or what the row before has returned */
-    wb_array *t; /* one number: this step's, from 1; a row may replace it for those behind it */
+    wb_array *t; /* one number: this step's, from 1; a row may replace it for the next ones */
     wb_array *good; /* one bool: where it is false neither parameter nor state changes; a row may
-                       replace it for those behind it */
+                       replace it for the next ones */
     wb_array *state[WB_RULE_STATES]; /* replaced by their new values */
     /* Leave these alone: numbers for a backend that has the rule, by its row's name, as one loop
      * (weber/plugin.h). What stands here promises that the step is exactly that rule's. */
@@ -117,9 +117,9 @@ WB_API bool wb_setting_is(const wb_rule_at *at, const char *name); /* of a flag 
 
 /* A plain value, made by the macros below. */
 typedef struct wb_rule {
-    const wb_rule_row *links[WB_RULE_LINKS]; /* in order; NULL behind the last */
+    const wb_rule_row *links[WB_RULE_LINKS]; /* in order; NULL after the last */
     double settings[WB_RULE_ALL_SETTINGS];   /* those of the first link, then the next one's */
-    uint32_t late;  /* bit by bit: settings that were adjusted, whose value is no part of a plan */
+    uint32_t late;  /* bit by bit: settings that were adjusted, whose value is not part of a plan */
     bool is_broken; /* its maker has failed */
 } wb_rule;
 
@@ -275,7 +275,7 @@ WB_API wb_rule wb_adadelta_make(wb_adadelta_desc desc);
 #define wb_lion(...) wb_lion_make((wb_lion_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_rule wb_lion_make(wb_lion_desc desc);
 
-/* Rules for chains. Each changes the gradient g for the rule behind it; as the last rule of a
+/* Rules for chains. Each changes the gradient g for the next rule; as the last rule of a
  * chain, or alone, it subtracts what it makes of g from the parameter.
  *   wb_weight_decay  g + lambda x            wb_sign_decay  g + lambda sign(x)
  *   wb_clip_grad     g between -delta and delta
@@ -284,7 +284,7 @@ WB_API wb_rule wb_lion_make(wb_lion_desc desc);
  *                    gradient is not finite, the whole step is skipped, and counted by
  *                    wb_skipped, as with clip_norm
  *   wb_accum_grad    passes the mean of n gradients on at each n-th step; at the others neither
- *                    parameter nor the states of the rules behind it change */
+ *                    parameter nor the states of the rules after it change */
 #define wb_weight_decay(...) wb_weight_decay_make((wb_decay_desc){.start_ = 0, __VA_ARGS__})
 #define wb_sign_decay(...)   wb_sign_decay_make((wb_decay_desc){.start_ = 0, __VA_ARGS__})
 #define wb_clip_grad(...)    wb_clip_grad_make((wb_clip_grad_desc){.start_ = 0, __VA_ARGS__})

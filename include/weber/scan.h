@@ -33,7 +33,7 @@ extern "C" {
  * that fails leaves NULL. An output has at most 7 dimensions; so have carries of which the gradient
  * is taken.
  *
- * Arrays made outside may be used; they are the same in every step. Random arrays are drawn anew in
+ * Arrays made outside may be used; they are the same in every step. Random arrays are redrawn in
  * each step, with the bits that a loop in C would draw. */
 typedef void wb_scan_fn(void *context, wb_array **carries, wb_array *const *inputs,
                         wb_array **outputs);

@@ -11,7 +11,7 @@
  *     wb_train(loss, model, data, adam, .epochs = 5, .schedules = {{"eta", rate}});
  *     wb_free(rate);
  *
- * Values are late numbers (wb_adjust): another value is no new plan. A schedule keeps nothing of
+ * Values are late numbers (wb_adjust): another value makes no new plan. A schedule keeps nothing of
  * its past, so a checkpoint needs the number of the step alone. A maker that takes schedules owns
  * them from the call on, also when it fails. All are released by wb_free. NULL in, NULL out.
  * Formulas are those of ParameterSchedulers.jl, where no other source is named. */
@@ -39,7 +39,7 @@ WB_API wb_schedule *wb_schedule_constant(double value);
 /* start decay^i, with i = (t - 1) / size in whole numbers: another value each size steps. */
 WB_API wb_schedule *wb_schedule_step(double start, double decay, int64_t size);
 
-/* The same with stages of different sizes, wb_schedule_stages(1, 0.5, 2, 1, 3); behind the last
+/* The same with stages of different sizes, wb_schedule_stages(1, 0.5, 2, 1, 3); after the last
  * stage the value stays start decay^(number of stages). */
 #define wb_schedule_stages(start, decay, ...)                                                      \
     wb_schedule_stages_make(start, decay, WB_INTS(__VA_ARGS__))
@@ -48,7 +48,7 @@ WB_API wb_schedule *wb_schedule_stages_make(double start, double decay, int coun
 
 /* start decay^(t - 1) */
 WB_API wb_schedule *wb_schedule_exp(double start, double decay);
-/* start (1 - (t - 1) / n)^degree, 0 behind step n */
+/* start (1 - (t - 1) / n)^degree, 0 after step n */
 WB_API wb_schedule *wb_schedule_poly(double start, double degree, int64_t n);
 /* start / (1 + (t - 1) decay)^degree */
 WB_API wb_schedule *wb_schedule_inv(double start, double decay, double degree);

@@ -27,7 +27,7 @@ WB_API wb_status wb_show_text(void *object, char *text, size_t size_bytes);
 
 /* Prints what each layer makes of an input of these sizes, without computing: its path and
  * settings, the sizes of its results, its parameters, and its multiply-adds, those of products,
- * convolutions and attention; a line with the sums behind them. Layers in layers are printed
+ * convolutions and attention; a line with the sums at the end. Layers in layers are printed
  * instead of what contains them. wb_show_sizes(stdout, model, {{28, 28, 1, 32}}) prints
  *
  *     layers.1  Conv((3, 3), 1 => 4, relu)  (26, 26, 4, 32)          40         778752
@@ -79,11 +79,11 @@ typedef struct wb_progress_desc {
     const char *unit; /* what the rate counts, "images"; default: nothing is said */
     const wb_device *device; /* whose peak memory is shown; default: the CPU */
     FILE *file;              /* default: stderr */
-    bool always;             /* show it even if file is no terminal */
+    bool always;             /* show it even if file is not a terminal */
 } wb_progress_desc;
 
 /* A bar of one line: share done, rate, time left, loss, peak memory. Redrawn about ten times a
- * second; where its file is no terminal, one line at the end. End it with wb_progress_end.
+ * second; where its file is not a terminal, one line at the end. End it with wb_progress_end.
  *
  *     wb_progress *bar = wb_progress_begin(.what = "epoch 1/5", .total = 938, .items = 64);
  *     while (wb_next(data, &batch)) { ...; wb_progress_step(bar, loss); }
@@ -96,7 +96,7 @@ WB_API wb_progress *wb_progress_make(wb_progress_desc desc);
 /* One step is done. loss (one element, or NULL) is read only when the bar is redrawn. */
 WB_API void wb_progress_step(wb_progress *progress, wb_array *loss);
 
-/* What stands behind the loss from the next drawing on, "kl 0.0123"; copied, below 128 bytes; NULL:
+/* What stands after the loss from the next drawing on, "kl 0.0123"; copied, below 128 bytes; NULL:
  * nothing. */
 WB_API void wb_progress_note(wb_progress *progress, const char *note);
 

@@ -135,7 +135,7 @@ WB_API wb_status wb_load_named_make(const char *path, int64_t count, const wb_na
 
 /* Saves the objects as the file with that number, which is not negative; makes the folder if there
  * is none. When the new file is whole, those before it are removed but for the keep - 1 newest
- * (keep 0: but for 2), and so is what killed writers left behind. */
+ * (keep 0: but for 2), and so are files that killed writers did not finish. */
 #define wb_checkpoint_save(path, number, keep, ...)                                                \
     wb_checkpoint_save_make(path, number, keep,                                                    \
                             (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)), \
@@ -145,7 +145,7 @@ WB_API wb_status wb_checkpoint_save_make(const char *path, int64_t number, int64
 
 /* Loads the file with the highest number, which goes to *number (unless that is NULL). No file, no
  * folder: -1, WB_OK, and nothing has changed. A damaged file is passed over with a warning and set
- * aside (".damaged" behind its name) when an older one is whole; where all are damaged that is the
+ * aside (NAME.damaged) when an older one is whole; where all are damaged that is the
  * error. A file that does not fit is an error, as in wb_load_named. */
 #define wb_checkpoint_load(path, number, ...)                                                      \
     wb_checkpoint_load_make(path, number,                                                          \
@@ -228,8 +228,8 @@ typedef struct wb_parse_desc {
  * their makers begin them: wb_parse("Chain(Dense(784 => 128, relu), Dense(128 => 10))"). Where a
  * size is _, as in Dense(_ => 5) or BatchNorm(_), it is that of the features or channels which
  * reach the layer from an input of the given sizes: wb_parse(text, .input = {28, 28, 1, 32}),
- * Flux's @autosize. NULL with WB_ERROR_FORMAT for what is no such text, with WB_ERROR_UNSUPPORTED
- * for a layer or function that Weber does not have (wb_register_layer). */
+ * Flux's @autosize. NULL with WB_ERROR_FORMAT for any other text, with WB_ERROR_UNSUPPORTED for
+ * a layer or function that Weber does not have (wb_register_layer). */
 #define wb_parse(...) wb_parse_make((wb_parse_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_layer *wb_parse_make(wb_parse_desc desc);
 

@@ -94,7 +94,7 @@ typedef struct wb_train_event {
     wb_array *loss;        /* of the batch; NULL at the end of an epoch */
     double mean_loss; /* of the epoch so far, as one batch would have it: over what the losses were
                          divided by (wb_divided_by), else observations */
-    int64_t epoch, step;             /* from 1: in all, in the epoch */
+    int64_t epoch, step;             /* from 1: the epoch of the run; the step within the epoch */
     const wb_evaluation *validation; /* at the end of an epoch, with a validation loader; or NULL */
     double score;                    /* at the end of an epoch: smaller is better */
     int64_t best_epoch;              /* the one with the smallest score so far; 0: none */
@@ -124,7 +124,7 @@ typedef struct wb_train_desc {
     wb_optimiser *optimiser;
     int64_t epochs; /* default 1 */
     bool progress;  /* on stderr, a bar per epoch with its mean loss; a line where no terminal is */
-    wb_train_fn *cb; /* callbacks of Flux's train!; given, it is an error that says what to use */
+    wb_train_fn *cb; /* Flux's callbacks, not supported: on_step and on_epoch take their place */
     wb_train_fn *on_step;  /* after each update */
     double throttle;       /* seconds: on_step is called at most once in this time; default 0 */
     wb_train_fn *on_epoch; /* after each epoch */

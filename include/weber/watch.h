@@ -21,8 +21,8 @@ extern "C" {
 #endif
 
 /* x is a result of the layer at path, "layers.1", "" for the outermost one that was applied; or,
- * while a gradient is taken, the cotangent of such a result, which is there if a wanted array lies
- * behind it. Of several results each comes by itself. */
+ * while a gradient is taken, the cotangent of such a result, which is there if the result depends
+ * on a wanted array. Of several results each comes by itself. */
 typedef void wb_watch_fn(void *user, const char *path, wb_array *x, bool is_gradient);
 
 /* From now on fn is called for all layers that this thread applies, and for their gradients when

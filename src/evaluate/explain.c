@@ -25,9 +25,10 @@ static void explain_unit(const wb_graph *g, const wb_unit *u) {
                   wb_sizes_text(u->kind == WB_UNIT_PROGRAM ? u->ndim : last->ndim,
                                 u->kind == WB_UNIT_PROGRAM ? u->sizes : last->sizes),
                   u->phases > 1 ? " in phases" : "", line,
-                  u->epilogue >= 0 ? ", the next one fused behind it" : "");
+                  u->epilogue >= 0 ? ", the next one fused to its end" : "");
     const char *apart = g->values[u->members[0]].apart;
-    if (u->kind == WB_UNIT_PROGRAM && apart) wb_log_always("plan:     begun anew: %s", apart);
+    if (u->kind == WB_UNIT_PROGRAM && apart)
+        wb_log_always("plan:     a new kernel because: %s", apart);
     if (u->epilogue >= 0) explain_unit(g, &g->units[u->epilogue]);
 }
 

@@ -144,7 +144,7 @@ static wb_array *below(walk *w, const wb_array *x, int32_t k) {
     return w->expansions[whole->index].parts[x->attributes[0]];
 }
 
-/* A layer that thought it was not being trained. */
+/* A gradient is taken through a layer that was applied in test mode. */
 static void warn_untied(void) {
     static int warned;
     if (__atomic_exchange_n(&warned, 1, __ATOMIC_RELAXED)) return;

@@ -23,7 +23,7 @@ static wb_attention_layer *attention_of(wb_layer *layer) {
 
 /* ---- applying ---- */
 
-/* q; q and kv; q, k and v; these and a bias; behind all of them a mask, which is bool. */
+/* (q), (q, kv), (q, k, v) or (q, k, v, bias), and perhaps a mask (bool) at the end. */
 static bool take_inputs(int count, wb_array *const *inputs, wb_attention_desc *d) {
     if (count > 0 && wb_dtype_of(inputs[count - 1]) == WB_BOOL) d->mask = inputs[--count];
     if (count < 1 || count > 4) {
