@@ -40,6 +40,14 @@ void wb_place_pop(wb_place *place) { pending.place = place->outer; }
 
 wb_place *wb_place_innermost(void) { return pending.place; }
 
+wb_place *wb_places_leave(void) {
+    wb_place *place = pending.place;
+    pending.place = NULL;
+    return place;
+}
+
+void wb_places_return(wb_place *place) { pending.place = place; }
+
 size_t wb_places_text(char *text, size_t size) {
     size_t used = 0;
     for (const wb_place *p = pending.place; p && used + 1 < size; p = p->outer) {
@@ -105,8 +113,6 @@ wb_status wb_fail(wb_status status, const char *format, ...) {
     va_start(args, format);
     (void)vsnprintf(pending.message + used, sizeof pending.message - used, format, args);
     va_end(args);
-    if (used && strncmp(pending.message + used, pending.message, used) == 0) /* named already */
-        memmove(pending.message, pending.message + used, strlen(pending.message + used) + 1);
     add_caller();
     return status;
 }

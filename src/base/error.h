@@ -53,6 +53,10 @@ void wb_place_push(wb_place *place);
 void wb_place_pop(wb_place *place);
 /* NULL: there is none. */
 wb_place *wb_place_innermost(void);
+/* Until wb_places_return gets what this gives, messages name no places: a plan may be of other
+ * layers than the one that asks for numbers, and its commands have names of their own. */
+wb_place *wb_places_leave(void);
+void wb_places_return(wb_place *place);
 /* Writes the places, outermost last: "Dense(2 => 3), layer 1 of Chain: "; how long that is. */
 size_t wb_places_text(char *text, size_t size_bytes);
 

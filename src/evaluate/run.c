@@ -4,6 +4,7 @@
 
 #include "array/thread.h"
 #include "array/use.h"
+#include "base/error.h"
 #include "base/events.h"
 #include "base/memory.h"
 #include "evaluate/plan.h"
@@ -311,7 +312,9 @@ static wb_status queue(evaluator *e, const wb_plan *plan) {
 static wb_status run(evaluator *e, wb_plan *plan) {
     if (wb_device_check(plan->device) != WB_OK || !bind(e, plan)) return wb_error_status();
     e->room.run = ++plan->runs;
+    wb_place *place = wb_places_leave();
     wb_status status = queue(e, plan);
+    wb_places_return(place);
     unstage(e);
     e->counts.evaluations++;
     e->counts.kernels += e->room.kernels;

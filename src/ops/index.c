@@ -101,12 +101,19 @@ bool wb_scatter_check(const char *function, wb_array *base, wb_array **index, wb
     return *updates != NULL;
 }
 
-wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int dim) {
+/* name: the number of what late errors call the index; NULL: as it is called here and now. */
+static wb_array *scatter_add(wb_array *base, wb_array *index, wb_array *updates, int dim,
+                             const int64_t *name) {
     if (!wb_scatter_check("scatter_add", base, &index, &updates, &dim)) return NULL;
-    const int64_t attributes[] = {dim, number_of_name("scatter_add", WB_OP_scatter_add, index)};
+    const int64_t attributes[] = {
+        dim, name ? *name : number_of_name("scatter_add", WB_OP_scatter_add, index)};
     if (attributes[1] < 0) return NULL;
     return wb_node_with(WB_OP_scatter_add, (wb_dtype)base->dtype, base->ndim, base->sizes, 3,
                         (wb_array *[]){base, index, updates}, 2, attributes);
+}
+
+wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int dim) {
+    return scatter_add(base, index, updates, dim, NULL);
 }
 
 /* ---- gradients ---- */
@@ -115,7 +122,7 @@ void wb_vjp_gather(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     wb_array *x = o->inputs[0];
     if (!want[0] || !g) return;
     wb_array *zeros = wb_full_make((wb_dtype)x->dtype, 0, x->ndim, x->sizes);
-    out[0] = wb_scatter_add(zeros, o->inputs[1], g, (int)o->attributes[0]);
+    out[0] = scatter_add(zeros, o->inputs[1], g, (int)o->attributes[0], &o->attributes[1]);
 }
 
 void wb_vjp_scatter_add(wb_array *o, wb_array *g, const bool *want, wb_array **out) {

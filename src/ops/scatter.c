@@ -52,6 +52,12 @@ static wb_array *put_last(wb_array *base, wb_array *place, wb_array *x, int dim)
                   base);
 }
 
+/* The index, which is an error of the function when it is computed and out of range. */
+static wb_array *guarded(const char *function, wb_array *index, int64_t size) {
+    if (wb_is_readable(index)) return index;
+    return ADD(index, wb_gather_named(function, wb_zeros((wb_dtype)index->dtype, size), index, 0));
+}
+
 static wb_array *scattered(wb_array *base, wb_array *index, wb_array *updates, int dim,
                            combine_fn *combine) {
     wb_array *x = one_by_one(updates, index, dim, base->ndim);
@@ -65,6 +71,7 @@ static wb_array *scattered(wb_array *base, wb_array *index, wb_array *updates, i
 wb_array *wb_scatter_mul(wb_array *base, wb_array *index, wb_array *updates, int dim) {
     if (!wb_scatter_check("scatter_mul", base, &index, &updates, &dim)) return NULL;
     if (wb_count(index) == 0) return base;
+    if (!(index = guarded("scatter_mul", index, base->sizes[dim]))) return NULL;
     if (!wb_is_half((wb_dtype)base->dtype)) return scattered(base, index, updates, dim, product);
     /* in f32, as wb_prod: products in the middle may be beyond halves */
     wb_array *wide = wb_cast(base, WB_F32);
@@ -96,6 +103,7 @@ static wb_array *extreme(const char *function, wb_array *base, wb_array *index, 
                          int dim, int which) {
     if (!wb_scatter_check(function, base, &index, &updates, &dim)) return NULL;
     if (wb_count(index) == 0) return base;
+    if (!(index = guarded(function, index, base->sizes[dim]))) return NULL;
     wb_array *y = scattered(base, index, updates, dim, extremes[which]);
     wb_array *inputs[] = {base, index, updates};
     void *context = (void *)(intptr_t)(2 * dim + which);

@@ -1,5 +1,6 @@
 /* src/ops/index.c: gather and scatter_add, of all types and layouts; one-hot products of J10;
  * positions out of range. */
+#include "ops/ops.h"
 #include "support/naive.h"
 #include "support/support.h"
 
@@ -214,6 +215,13 @@ static void a_computed_position_names_layer_or_loss(void **state) {
                 "function, layer 1 of Chain: gather: index");
     expect_late(wb_logitcrossentropy(wb_ones(WB_F32, 2, 3), computed(bad)),
                 "logitcrossentropy: label");
+    wb_array *w = wb_ones(WB_F32, 2, 2), *base = wb_ones(WB_F32, 2), *ones = wb_ones(WB_F32, 3), *g;
+    wb_array *rows = wb_gather_named("row", w, computed(bad), 1);
+    const bool has_failed = !rows || wb_gradient_of(wb_sum(rows), 1, &w, &g) != WB_OK;
+    expect_late(has_failed ? NULL : g, "row"); /* the rows themselves are not needed */
+    expect_late(wb_scatter_max(base, computed(bad), ones, 0), "scatter_max: index 2 at place 1");
+    expect_late(wb_scatter_min(base, computed(bad), ones, 0), "scatter_min: index 2 at place 1");
+    expect_late(wb_scatter_mul(base, computed(bad), ones, 0), "scatter_mul: index 2 at place 1");
     wb_free(words), wb_free(bag), wb_free(own), wb_free(eager);
 }
 
