@@ -222,12 +222,12 @@ enum { WB_MOST_ARRAYS = 16 };
         .member = function}
 #define WB_FIELD_(type, field, ...)                                                                \
     { .name = #field, .offset = offsetof(type, field), .kind = __VA_ARGS__ }
-#define WB_ARRAY_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_ARRAY, .trainable = true)
-#define WB_STATE_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_STATE)
-#define WB_CHILD_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_CHILD, .trainable = true)
-#define WB_FROZEN_FIELD(type, field)      WB_FIELD_(type, field, WB_FIELD_CHILD)
-#define WB_LIST_FIELD(type, field)        WB_FIELD_(type, field, WB_FIELD_LIST, .trainable = true)
-#define WB_HIDDEN_FIELD(type, field)      WB_FIELD_(type, field, WB_FIELD_HIDDEN, .text_only = true)
+#define WB_ARRAY_FIELD(type, field)  WB_FIELD_(type, field, WB_FIELD_ARRAY, .trainable = true)
+#define WB_STATE_FIELD(type, field)  WB_FIELD_(type, field, WB_FIELD_STATE)
+#define WB_CHILD_FIELD(type, field)  WB_FIELD_(type, field, WB_FIELD_CHILD, .trainable = true)
+#define WB_FROZEN_FIELD(type, field) WB_FIELD_(type, field, WB_FIELD_CHILD)
+#define WB_LIST_FIELD(type, field)   WB_FIELD_(type, field, WB_FIELD_LIST, .trainable = true)
+#define WB_HIDDEN_FIELD(type, field) WB_FIELD_(type, field, WB_FIELD_HIDDEN, .text_only = true)
 #define WB_VALUE_FIELD(type, field)                                                                \
     WB_FIELD_(type, field, WB_FIELD_VALUE, .number = WB_NUMBERS_AT(&((type *)0)->field))
 #define WB_FIXED_FIELD(type, field)       WB_FIELD_(type, field, WB_FIELD_ARRAY, .fixed = true)

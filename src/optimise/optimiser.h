@@ -87,10 +87,10 @@ struct wb_optimiser {
     wb_dtype compute;                  /* in which losses see f32 parameters; f32: as they are */
     wb_array ***written;               /* slots of states that the step being made writes */
     int64_t written_count, written_room;
-    double first_scale;                /* 0: no scale */
-    int64_t scale_interval;            /* good steps from one growth to the next */
-    wb_array *scale, *fresh_scale;     /* held: of the loss, f32, one number; or NULL */
-    wb_array *streak, *fresh_streak;   /* held: good steps since it changed, i32, one number */
+    double first_scale;              /* 0: no scale */
+    int64_t scale_interval;          /* good steps from one growth to the next */
+    wb_array *scale, *fresh_scale;   /* held: of the loss, f32, one number; or NULL */
+    wb_array *streak, *fresh_streak; /* held: good steps since it changed, i32, one number */
     wb_cohort *cohorts;
     int64_t cohort_count, cohort_capacity;
     wb_member *members;

@@ -86,7 +86,7 @@ static void holds_nothing(void) {
     checks_batches(wb_loader_new(.numobs = OBSERVATIONS, .observe = make_one, .collate = collate,
                                  .batchsize = BATCH, .shard = true),
                    true);
-    const wb_device *checked = wb_get_device_at("checked", 0);
+    const wb_device *checked = wb_get_device("checked", 0);
     CHECK(checked);
     checks_batches(
         wb_loader_new(.x = x, .y = y, .batchsize = BATCH, .shard = true, .device = checked), true);
