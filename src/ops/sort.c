@@ -80,7 +80,7 @@ wb_array *wb_take_along(wb_array *x, wb_array *index, int dim) {
                             wb_text_of(x), dim, wb_text_of(index));
     if (!wb_check_positions("take_along: index", index, x->sizes[dim])) return NULL;
     index = wb_cast(index, WB_I64);
-    return index ? take("take_along: a position is out of range", x, index, dim) : NULL;
+    return index ? take("take_along: position", x, index, dim) : NULL;
 }
 
 wb_array *wb_sort(wb_array *x, int dim, bool is_descending) {

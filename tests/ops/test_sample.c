@@ -72,8 +72,7 @@ static void samples_follow_logits(void **state) {
     assert_values(wb_categorical(wb_vector_of(WB_I32, 0, 1000, 0), 0), 0, 1);
     wb_array *bad = wb_categorical(wb_vector(0, (float)NAN, 1), 0);
     if (bad) assert_true(isnan(wb_item(bad))); /* with WEBER_EAGER=1 nothing is pending */
-    assert_error(WB_ERROR_ARGUMENT,
-                 "categorical: a logit is NaN: index 3 at place 0 is not in 0 .. 2");
+    assert_error(WB_ERROR_ARGUMENT, "categorical: a logit is NaN: class");
     assert_null(wb_categorical(wb_zeros(WB_F32, 0, 2), 0));
     assert_error(WB_ERROR_SHAPE, "categorical: there must be at least one logit, got (0, 2)");
     assert_null(wb_categorical(logits, 1));
