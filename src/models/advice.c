@@ -1,3 +1,5 @@
+/* What to try where a file does not fit into a model: sizes that are turned, names with a prefix,
+ * names of PyTorch. Sentences that are added to the error. */
 #include "models/advice.h"
 
 #include <string.h>

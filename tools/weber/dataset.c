@@ -1,3 +1,5 @@
+/* The data that `weber evaluate` reads: Fashion-MNIST, arrays of a file, IDX, tables of text; with
+ * the layout of images and a scale. */
 #include "dataset.h"
 
 #include <inttypes.h>
