@@ -399,26 +399,32 @@ static const wb_record *model_of(const wb_file *file, const char *key) {
     return r ? r : wb_record_find(file, file->root, key);
 }
 
-/* *may_be_whole: the root may be the model, too, as where names of PyTorch's begin with
- * "model.". */
-static wb_status load_from(const wb_load_desc *desc, const char *key, bool *may_be_whole) {
+/* How far an attempt at one place of the file came. */
+typedef struct attempt {
+    bool may_be_whole; /* the root may be the model, too, as where names of PyTorch's begin with
+                          "model." */
+    bool is_renamed;   /* all rows of the table found what they name */
+} attempt;
+
+static wb_status load_from(const wb_load_desc *desc, const char *key, attempt *a) {
     wb_file *file = wb_open(desc->path);
     if (!file) return wb_error_status();
     wb_source source = {file, wb_flux_look(model_of(file, key)), "file"};
-    *may_be_whole = !key && source.root && source.root != file->root;
+    a->may_be_whole = !key && source.root && source.root != file->root;
     if (source.root && desc->rename) source.root = wb_rename(file, source.root, desc->rename);
+    a->is_renamed = desc->rename && source.root;
     const wb_status status = source.root ? load_source(&source, desc) : wb_error_status();
     wb_free(file);
     return status;
 }
 
-/* With the error of what has failed before, unless a table may have been meant for this. */
-static wb_status load_whole(const wb_load_desc *desc) {
+/* With the error of what has failed before, unless the table was meant for this. */
+static wb_status load_whole(const wb_load_desc *desc, const attempt *below) {
     wb_error_aside first;
-    bool unused;
+    attempt whole = {.may_be_whole = false};
     wb_error_put_aside(&first);
-    const wb_status status = load_from(desc, "", &unused);
-    if (status == WB_OK || desc->rename) return status;
+    const wb_status status = load_from(desc, "", &whole);
+    if (status == WB_OK || (whole.is_renamed && !below->is_renamed)) return status;
     wb_clear_error();
     wb_error_bring_back(&first);
     wb_error_add("this is below \"model\" in the file; .key = \"\" reads the whole file");
@@ -426,12 +432,13 @@ static wb_status load_whole(const wb_load_desc *desc) {
 }
 
 wb_status wb_load_make(wb_load_desc desc) {
-    bool may_be_whole = false;
+    attempt below = {.may_be_whole = false};
     const uint64_t errors = wb_error_count();
     if (!wb_check_layer("wb_load", desc.model)) return wb_error_status();
-    const wb_status status = load_from(&desc, desc.key, &may_be_whole);
+    const wb_status status = load_from(&desc, desc.key, &below);
     const bool is_misfit = status == WB_ERROR_ARGUMENT || status == WB_ERROR_SHAPE;
-    return is_misfit && may_be_whole && wb_error_count() != errors ? load_whole(&desc) : status;
+    const bool is_whole = is_misfit && below.may_be_whole && wb_error_count() != errors;
+    return is_whole ? load_whole(&desc, &below) : status;
 }
 
 /* Holds the arrays that the scope is about to give back. */

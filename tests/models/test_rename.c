@@ -454,6 +454,27 @@ static void a_misfit_has_both_names(void **state) {
     wb_free(model), wb_free(before);
 }
 
+/* Below "model", where it applies, not in the whole file, where it does not. */
+static void a_table_is_told_of_where_it_applies(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_dense(4, 8), wb_dense(8, 2));
+    write_torch("m.bson"); /* its path */
+    assert_int_equal(wb_save(test_path, model), WB_OK);
+    static const char *const rows[][2] = {
+        {"layers.1.weight -> layers.1.wieght", "\"layers.1\" has bias, wieght"},
+        {"layers.1.weight -> layers.1.weight transpose",
+         "layers.1.weight, renamed layers.1.weight and transposed, is (4, 8) in the file"},
+        {"layers.9.weight -> layers.1.weight", "there is no \"layers.9.weight\" in the file"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_not_equal(wb_load(test_path, model, .rename = rows[i][0]), WB_OK);
+        const char *said = wb_error_message();
+        if (!strstr(said, rows[i][1])) fail_msg("\"%s\" does not say %s", said, rows[i][1]);
+        wb_clear_error();
+    }
+    assert_int_equal(wb_load(test_path, model, .rename = "model.** -> **"), WB_OK);
+    wb_free(model);
+}
+
 int main(void) {
     enum {
         NAMES = sizeof name_rows / sizeof *name_rows,
@@ -463,6 +484,7 @@ int main(void) {
     static struct CMUnitTest rows[NAMES + FAULTS + TREES];
     const struct CMUnitTest tests[] = {
         TEST(names_have_an_end),
+        TEST(a_table_is_told_of_where_it_applies),
         TEST(a_tree_has_new_names),
         TEST(what_no_row_takes_stays),
         TEST(parts_come_apart_and_together),
