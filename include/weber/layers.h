@@ -670,10 +670,16 @@ WB_API wb_layer *wb_pairwise_fusion_make(wb_connection *connection, int64_t coun
 #define wb_maxout(...) wb_maxout_make(WB_LAYERS(__VA_ARGS__))
 WB_API wb_layer *wb_maxout_make(int64_t count, wb_layer *const *layers);
 
-/* A function as a layer. Its name for printing and files is that of its operation; composites need
- * wb_fn_named. */
+/* A function as a layer. Its name for printing and files is that of its operation, or the one that
+ * wb_register_function gave it; wb_fn_named says another for printing. */
 WB_API wb_layer *wb_fn(wb_activation *function);
 WB_API wb_layer *wb_fn_named(const char *name, wb_activation *function);
+
+/* Names a function of your own, made of several operations: as the activation of a layer and in
+ * wb_fn it is printed and saved by this name, and wb_load_model and wb_parse find it again; in the
+ * whole process, from then on. name is a word of letters, digits and _. Fails with
+ * WB_ERROR_ARGUMENT on another one, and on one that another function has. */
+WB_API wb_status wb_register_function(const char *name, wb_activation *function);
 
 /* One layer after another; wb_chain() is the identity. A layer that is NULL (its maker failed)
  * fails the chain, naming its place, and releases the others. */

@@ -1,6 +1,8 @@
-/* Functions by name: the inverse of wb_activation_name. */
+/* Functions by name, the library's and those that a program registers: the inverse of
+ * wb_activation_name. */
 #include <string.h>
 
+#include "base/memory.h"
 #include "layers/layer.h"
 
 typedef struct named {
@@ -32,6 +34,13 @@ static const named others[] = {
     {"glu", wb_glu},
 };
 
+/* Begins with the last one that was registered; an entry is never changed or released. */
+typedef struct entry {
+    const struct entry *next;
+    named named;
+} entry;
+static const entry *registered; /* __atomic */
+
 static wb_activation *find(const named *list, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(list[i].name, name) == 0) return list[i].function;
@@ -46,12 +55,52 @@ static const char *name_in(const named *list, size_t count, wb_activation *funct
 
 const char *wb_activation_listed(wb_activation *function) {
     const char *name = name_in(operations, sizeof operations / sizeof *operations, function);
-    return name ? name : name_in(others, sizeof others / sizeof *others, function);
+    if (!name) name = name_in(others, sizeof others / sizeof *others, function);
+    const entry *e = name ? NULL : __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    while (e && e->named.function != function) e = e->next;
+    return e ? e->named.name : name;
 }
 
 wb_activation *wb_activation_named(const char *name) {
     wb_activation *function = find(operations, sizeof operations / sizeof *operations, name);
-    return function ? function : find(others, sizeof others / sizeof *others, name);
+    if (!function) function = find(others, sizeof others / sizeof *others, name);
+    const entry *e = function ? NULL : __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
+    while (e && strcmp(e->named.name, name) != 0) e = e->next;
+    return e ? e->named.function : function;
+}
+
+static bool is_word(const char *name) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    const bool is_digit = *name >= '0' && *name <= '9';
+    return *name && !is_digit && strcmp(name, WB_NAMELESS) != 0 && !name[strspn(name, letters)];
+}
+
+wb_status wb_register_function(const char *name, wb_activation *function) {
+    if (!name || !function)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_register_function: the %s is NULL",
+                       name ? "function" : "name");
+    if (!is_word(name))
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "wb_register_function: the name must be a word of letters, digits and _, "
+                       "got \"%.80s\"",
+                       name);
+    wb_activation *known = wb_activation_named(name);
+    if (known == function) return WB_OK;
+    if (known)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_register_function: another function has the name %s",
+                       name);
+    entry *e = wb_alloc(sizeof *e);
+    char *copy = e ? wb_copy_text(name) : NULL;
+    if (!copy) {
+        wb_release(e);
+        return WB_ERROR_MEMORY;
+    }
+    *e = (entry){__atomic_load_n(&registered, __ATOMIC_ACQUIRE), {copy, function}};
+    const entry **head = &registered;
+    while (
+        !__atomic_compare_exchange_n(head, &e->next, e, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+        continue;
+    return WB_OK;
 }
 
 /* ---- names that are nearly right ---- */

@@ -52,6 +52,19 @@ static bool leave_out_values(wb_tree_maker *b, const wb_format *format, const ch
     return true;
 }
 
+/* A function that has no name stands there as WB_NAMELESS. */
+static void warn_of_nameless(const char *name, const char *text) {
+    const size_t bytes = strlen(WB_NAMELESS);
+    for (const char *at = text; (at = strstr(at, WB_NAMELESS)); at += bytes) {
+        if (at == text || !strchr("( ", at[-1]) || !strchr(",)", at[bytes])) continue;
+        wb_log_line(WB_LOG_WARN,
+                    "wb_save: a function in \"%s\" has no name, so wb_load_model cannot make the "
+                    "model (wb_load can fill one); wb_register_function names it",
+                    name);
+        return;
+    }
+}
+
 /* What each model can be made again from, as texts by name, and the texts that were given. */
 static wb_record *record_of_texts(wb_tree_maker *b, int64_t count, const wb_named *objects) {
     wb_record *texts = wb_record_new(&b->arena, WB_RECORD_MAP);
@@ -68,6 +81,7 @@ static wb_record *record_of_texts(wb_tree_maker *b, int64_t count, const wb_name
         if (!name) return NULL;
         text->text = given ? given : wb_structure_text(objects[i].object, &b->arena);
         if (!text->text) return NULL;
+        if (!given) warn_of_nameless(objects[i].name, text->text);
         texts->names[texts->count] = name;
         texts->children[texts->count++] = text;
     }

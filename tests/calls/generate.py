@@ -13,6 +13,7 @@ import sys
 NOT_CALLED = {
     'wb_log_to': 'the harness listens itself',
     'wb_register_layer': 'takes a class, which stays for ever',
+    'wb_register_function': 'takes a function, which stays for ever',
     'wb_layer_new': 'takes a class of the caller',
     'wb_layer_complete': 'of a struct that a forward function of the caller made',
     'wb_rule_make': 'takes a row of the caller',

@@ -329,6 +329,47 @@ static void what_is_no_utf8_is_refused(void **state) {
     wb_free(model);
 }
 
+/* ---- functions of one's own ---- */
+
+static wb_array *steep(wb_array *x) { return wb_mul(x, wb_sigmoid(wb_mul_number(x, 1.7))); }
+
+static int warnings;
+
+static void count_nameless(void *context, wb_log_level level, const char *line) {
+    (void)context;
+    warnings += level == WB_LOG_WARN && strstr(line, "wb_register_function names it");
+}
+
+static void a_function_of_ones_own_has_a_name(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_dense(2, 3, steep), wb_fn(steep), wb_fn(wb_relu));
+    const char *path = path_of("steep.npz");
+    wb_log_to(count_nameless, NULL);
+    assert_int_equal(wb_save(path, model), WB_OK);
+    assert_null(wb_load_model(path, NULL));
+    assert_error(WB_ERROR_UNSUPPORTED, "wb_register_function names it before the model is saved");
+    assert_int_equal(warnings, 1);
+    assert_int_equal(wb_register_function("steep", steep), WB_OK);
+    assert_int_equal(wb_register_function("steep", steep), WB_OK);
+    assert_int_equal(wb_save(path, model), WB_OK);
+    wb_layer *same = wb_load_model(path, NULL);
+    wb_log_to(NULL, NULL);
+    assert_int_equal(warnings, 1);
+    wb_array *x = wb_normal(WB_F32, 2, 4);
+    assert_true(wb_approx(wb_apply(same, x), wb_apply(model, x), 0, 0, NULL, 0));
+    wb_layer *parsed = wb_parse("Chain(Dense(2 => 3, steep), steep, relu)");
+    assert_non_null(parsed);
+    wb_free(model), wb_free(same), wb_free(parsed);
+    assert_int_equal(wb_register_function("relu", steep), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "another function has the name relu");
+    assert_int_equal(wb_register_function("2nd", steep), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "a word of letters, digits and _, got \"2nd\"");
+    assert_int_equal(wb_register_function(NULL, steep), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "the name is NULL");
+    assert_int_equal(wb_register_function("x", NULL), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "the function is NULL");
+}
+
 int main(void) {
     static const struct {
         const char *name;
@@ -345,7 +386,7 @@ int main(void) {
         OF_ROWS(a_killed_writer_leaves_a_whole_file),
     };
     enum { OF_ROWS_COUNT = sizeof tests_of_rows / sizeof *tests_of_rows };
-    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 7];
+    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 8];
     int count = 0;
     for (int t = 0; t < OF_ROWS_COUNT; t++)
         for (int r = 0; r < ROWS; r++) {
@@ -359,6 +400,7 @@ int main(void) {
     tests[count++] = (struct CMUnitTest)TEST(only_files_are_replaced);
     tests[count++] = (struct CMUnitTest)TEST(texts_and_numbers_stand_beside_a_model);
     tests[count++] = (struct CMUnitTest)TEST(what_is_no_utf8_is_refused);
+    tests[count++] = (struct CMUnitTest)TEST(a_function_of_ones_own_has_a_name);
     return _cmocka_run_group_tests("models/test_save", tests, (size_t)count, make_folder,
                                    drop_folder);
 }

@@ -153,8 +153,8 @@ static void images_are_turned(void) {
     expect(wb_save("conv.bson", conv) == WB_OK);
     wb_free(conv);
     expect(weber("evaluate conv.bson --data=t.npz") == 1);
-    expect_part(output,
-                "input has 1 channels in (2, 2, 1, 2); --layout=NHWC and the like say what");
+    expect_part(output, "input has 1 channels in (2, 2, 1, 2), expected 2; "
+                        "--layout=NHWC and the like say what");
     expect(weber("evaluate two.bson --data=n.npz --layout=NHW") == 1);
     expect_part(output, "weber evaluate: the layout NHW has 3 dimensions, x has 4\n");
     expect(weber("evaluate two.bson --data=n.npz --layout=CHW") == 1);

@@ -130,8 +130,7 @@ int tool_convert(int count, char **arguments) {
     if (count + 1 - optind != 2)
         return tool_wrong_count(help, "convert", "two files, IN and OUT", count + 1 - optind);
     if (table && key && !structure)
-        return tool_wrong(help,
-                          "convert: --rename and --model exclude each other, but for --structure");
+        return tool_wrong(help, "convert: --rename and --model exclude each other");
     const char *from = arguments[optind - 1], *to = arguments[optind];
     return key || structure ? convert_model(from, to, key, structure, table)
                             : convert(from, to, table);
