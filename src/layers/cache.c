@@ -22,6 +22,13 @@ bool wb_pass_positions(wb_layer *layer, const wb_array *x, int64_t *first) {
                                          "wb_cache(model, 0) takes it away");
         return false;
     }
+    if (x->sizes[1] > p->length) {
+        (void)wb_fail(WB_ERROR_SHAPE,
+                      "the cache has room for %lld positions, got input %s: wb_cache(model, %lld) "
+                      "makes room for these",
+                      (long long)p->length, wb_text_of(x), (long long)x->sizes[1]);
+        return false;
+    }
     if (p->passed + x->sizes[1] > p->length) {
         (void)wb_fail(WB_ERROR_SHAPE,
                       "the cache has room for %lld positions, of which %lld have passed, got input "

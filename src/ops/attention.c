@@ -152,7 +152,8 @@ static bool take_mask_and_bias(wb_attention_desc *d, const shape *s) {
         return false;
     }
     if (d->mask && d->mask->dtype != WB_BOOL) {
-        (void)wb_fail(WB_ERROR_DTYPE, "attention: mask must be bool, got %s", wb_text_of(d->mask));
+        (void)wb_fail(WB_ERROR_DTYPE, "attention: mask must be bool, got %s %s",
+                      wb_dtype_name((wb_dtype)d->mask->dtype), wb_text_of(d->mask));
         return false;
     }
     return (!d->bias || (d->bias = in_four(d->bias, ndim, scores))) &&

@@ -230,6 +230,9 @@ wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *l
     g->observations = wb_observations_of(batch);
     g->weighting = precision ? precision->weighting : WB_WEIGHTED_NOT;
     wb_array *l = call(g, loss, batch, user, precision);
+    if (!l && !wb_failed())
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the loss function returned NULL without an error",
+                      function);
     l = check_loss(function, l) && fill(g, l, precision) ? g->loss : NULL;
     wb_state_end(states, l != NULL);
     return l;

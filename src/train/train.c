@@ -58,9 +58,10 @@ static wb_status ask_for_callbacks(training *t) {
 
 static wb_status refuse_loss(const training *t, double value) {
     wb_optimiser_uncount(t->desc->optimiser);
-    return wb_fail(WB_ERROR_NUMBER, "loss is %s at batch %lld of epoch %lld",
+    return wb_fail(WB_ERROR_NUMBER, "loss is %s at batch %lld of epoch %lld%s",
                    isnan(value) ? "nan" : "infinite", (long long)t->event.step,
-                   (long long)t->event.epoch);
+                   (long long)t->event.epoch,
+                   isnan(value) ? "; WEBER_DEBUG=nan names the operation" : "");
 }
 
 /* The settings of the next step. */

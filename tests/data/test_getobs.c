@@ -138,11 +138,11 @@ static void mistakes_are_named(void **state) {
     origin from = {.fails_at = -1};
     wb_array *x = wb_zeros(WB_F32, 3, 1);
     assert_null(wb_loader_new(.x = x, .getobs = give, .user = &from));
-    assert_error(WB_ERROR_ARGUMENT, "getobs needs .numobs of at least 1");
+    assert_error(WB_ERROR_ARGUMENT, "getobs needs .numobs of at least 1, got 0");
     assert_null(wb_loader_new(.x = x, .numobs = 3));
     assert_error(WB_ERROR_ARGUMENT, "loader: .numobs needs .getobs or .observe, .threads .getobs");
     assert_null(wb_loader_new(.x = x, .getobs = give, .numobs = 3, .threads = 65));
-    assert_error(WB_ERROR_ARGUMENT, "at most 64 .threads, got 3 and 65");
+    assert_error(WB_ERROR_ARGUMENT, "loader: .threads must be from 0 to 64, got 65");
     assert_null(wb_loader_new(.x = wb_zeros(WB_F32, 3, 2), .getobs = give, .numobs = 3));
     assert_error(WB_ERROR_SHAPE, "with getobs x must be one observation, (..., 1), got (3, 2)");
     const wb_device *there = wb_get_device("checked", 1);

@@ -223,6 +223,20 @@ static void little_memory_is_taken(void **state) {
     free(c.bytes);
 }
 
+static void a_text_is_no_bson(void **state) {
+    (void)state;
+    char path[] = "/tmp/weber-bson-XXXXXX.bson", wanted[128];
+    const int descriptor = mkstemps(path, 5);
+    assert_true(descriptor >= 0);
+    assert_int_equal(write(descriptor, "hello, I am a text\n", 19), 19);
+    assert_int_equal(close(descriptor), 0);
+    assert_null(wb_open(path));
+    (void)snprintf(wanted, sizeof wanted,
+                   "%s, offset 0: this is a text, not BSON, which begins with its length", path);
+    assert_error(WB_ERROR_FORMAT, wanted);
+    assert_int_equal(unlink(path), 0);
+}
+
 static void a_cut_file_names_itself_and_the_place(void **state) {
     (void)state;
     const content c = load("bsonjl_matrix_float32.bson");
@@ -245,7 +259,9 @@ int main(void) {
         TEST(every_truncation_is_an_error), TEST(truncations_that_are_made_up_are_survived),
         TEST(every_wrong_byte_is_survived), TEST(every_wrong_length_is_an_error),
         TEST(random_damage_is_survived),    TEST(failing_allocations_are_errors),
-        TEST(little_memory_is_taken),       TEST(a_cut_file_names_itself_and_the_place),
+        TEST(a_text_is_no_bson),
+        TEST(little_memory_is_taken),
+        TEST(a_cut_file_names_itself_and_the_place),
     };
     return cmocka_run_group_tests_name("bson damage", tests, NULL, NULL);
 }

@@ -181,6 +181,9 @@ static void mistakes(void **state) {
                  "wb_cache: length must be at most the 100 positions of PositionEmbedding, "
                  "got 101");
     assert_int_equal(wb_cache(model, 4), WB_OK);
+    assert_null(wb_apply(model, random_words(5, 1)));
+    assert_error(WB_ERROR_SHAPE, "the cache has room for 4 positions, got input (8, 5, 1): "
+                                 "wb_cache(model, 5) makes room for these");
     assert_non_null(wb_apply(model, random_words(3, 1)));
     assert_null(wb_apply(model, random_words(2, 1)));
     assert_error(WB_ERROR_SHAPE, "the cache has room for 4 positions, of which 3 have passed, got "

@@ -420,7 +420,7 @@ static void mistakes_are_named(void **state) {
     assert_error(WB_ERROR_SHAPE, "attention: bias must broadcast to (keys, queries, heads, ...) = "
                                  "(3, 2, 1), got");
     assert_null(wb_attention(q, k, v, .mask = wb_ones(WB_F32, 3, 2)));
-    assert_error(WB_ERROR_DTYPE, "attention: mask must be bool, got");
+    assert_error(WB_ERROR_DTYPE, "attention: mask must be bool, got f32 (");
     assert_null(wb_attention(q, k, v, .bias = wb_ones(WB_BOOL, 3, 2)));
     assert_error(WB_ERROR_DTYPE,
                  "attention: bias is added to the scores, but (3, 2) is bool: .mask");
