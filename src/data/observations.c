@@ -22,9 +22,10 @@ static bool check_observations(const char *function, const wb_array *x) {
 wb_array *wb_getobs(wb_array *x, int64_t start, int64_t stop) {
     if (!check_observations("getobs", x)) return NULL;
     if (start < 0 || stop < start || stop > wb_numobs(x))
-        return wb_fail_null(WB_ERROR_ARGUMENT, "getobs: observations %lld to %lld lie outside 0 to %lld, those of x %s",
-                            (long long)start, (long long)stop, (long long)wb_numobs(x),
-                            wb_text_of(x));
+        return wb_fail_null(
+            WB_ERROR_ARGUMENT,
+            "getobs: observations %lld to %lld lie outside 0 to %lld, those of x %s",
+            (long long)start, (long long)stop, (long long)wb_numobs(x), wb_text_of(x));
     return wb_slice(x, -1, start, stop, 1);
 }
 

@@ -200,12 +200,13 @@ static bool measure_top(wb_bson *b, wb_bson_element *top) {
     if (says == map->size_bytes) return measure_document(b, top, says);
     bool is_text = true;
     for (int i = 0; i < 4; i++)
-        is_text = is_text && (map->bytes[i] == '\n' || (map->bytes[i] >= ' ' && map->bytes[i] < 127));
+        is_text =
+            is_text && (map->bytes[i] == '\n' || (map->bytes[i] >= ' ' && map->bytes[i] < 127));
     if (is_text)
         wb_bson_fault(b, 0, "this is a text, not BSON, which begins with its length");
     else
         wb_bson_fault(b, 0, "the document should have %lld bytes, but the file has %lld",
-                  (long long)says, (long long)map->size_bytes);
+                      (long long)says, (long long)map->size_bytes);
     return false;
 }
 

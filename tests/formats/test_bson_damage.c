@@ -256,9 +256,12 @@ static void a_cut_file_names_itself_and_the_place(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(every_truncation_is_an_error), TEST(truncations_that_are_made_up_are_survived),
-        TEST(every_wrong_byte_is_survived), TEST(every_wrong_length_is_an_error),
-        TEST(random_damage_is_survived),    TEST(failing_allocations_are_errors),
+        TEST(every_truncation_is_an_error),
+        TEST(truncations_that_are_made_up_are_survived),
+        TEST(every_wrong_byte_is_survived),
+        TEST(every_wrong_length_is_an_error),
+        TEST(random_damage_is_survived),
+        TEST(failing_allocations_are_errors),
         TEST(a_text_is_no_bson),
         TEST(little_memory_is_taken),
         TEST(a_cut_file_names_itself_and_the_place),

@@ -272,7 +272,7 @@ static void train_until(double bad, const char *message) {
 static void training_stops_and_names_the_batch(void **state) {
     (void)state;
     train_until((double)NAN, "loss is nan at batch 4 of epoch 1; WEBER_DEBUG=nan "
-                              "names the operation");
+                             "names the operation");
     train_until((double)INFINITY, "loss is infinite at batch 4 of epoch 1");
 }
 
