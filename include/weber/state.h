@@ -267,6 +267,11 @@ WB_API const wb_record *wb_file_metadata(const wb_file *file);
  * name. */
 WB_API const char *wb_file_text(const wb_file *file, const char *name);
 
+/* An array that wb_save_named put there, such as a mean by which inputs are scaled:
+ * wb_file_array(file, "mean"), as wb_record_array gives it, on the CPU. NULL, with an error, where
+ * there is none of the name. */
+WB_API wb_array *wb_file_array(const wb_file *file, const char *name);
+
 /* The model as a tree without a file, of the shape that Flux.state gives: maps and lists of its
  * arrays, which are the model's own, not copies. Later updates of the model do not reach it. */
 WB_API wb_file *wb_state(wb_layer *model);

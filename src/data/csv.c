@@ -493,6 +493,12 @@ static word *words_of(char *lines, int64_t *count) {
     return words;
 }
 
+int64_t wb_vocabulary_size(const char *vocabulary) {
+    int64_t count = vocabulary != NULL;
+    for (const char *at = vocabulary; at && (at = strchr(at, '\n')); at++) count++;
+    return count;
+}
+
 wb_array *wb_csv_labels_in(const wb_csv *csv, const char *name, const char *vocabulary) {
     const int64_t column = find_column("csv_labels_in", csv, name), rows = wb_csv_rows(csv);
     if (column < 0) return NULL;

@@ -344,6 +344,16 @@ wb_array *wb_record_array(const wb_file *file, const wb_record *r) {
     return array_of(file, r);
 }
 
+wb_array *wb_file_array(const wb_file *file, const char *name) {
+    if (!wb_file_check("wb_file_array", file)) return NULL;
+    if (!name) return wb_failed() ? NULL : wb_fail_argument_null("wb_file_array", "the name");
+    const wb_record *root = file->root;
+    for (int64_t i = 0; root->names && i < root->count; i++)
+        if (strcmp(root->names[i], name) == 0 && root->children[i]->kind == WB_RECORD_ARRAY)
+            return array_of(file, root->children[i]);
+    return wb_fail_null(WB_ERROR_ARGUMENT, "%s: there is no array \"%.80s\"", file->path, name);
+}
+
 wb_array *wb_record_copy(const wb_file *file, const wb_record *r) {
     wb_array *x = wb_record_array(file, r);
     return x && (r->array || r->turn || is_borrowed(r)) ? wb_data_copy(x) : x;

@@ -46,6 +46,10 @@ static void a_vocabulary_numbers_another_table(void **state) {
     wb_csv *csv = wb_read_csv(file_of("kind\nb\nd\na\nb\n"));
     wb_text_entry *vocabulary = wb_csv_vocabulary(csv, "kind");
     const char *names = wb_text_of_entry(vocabulary);
+    int64_t classes;
+    assert_non_null(wb_csv_labels(csv, "kind", &classes));
+    assert_int_equal(wb_vocabulary_size(names), classes);
+    assert_int_equal(wb_vocabulary_size(NULL), 0);
     assert_string_equal(names, "a\nb\nd");
     wb_csv *test = wb_read_csv(file_of("kind\nd\nb\n"));
     assert_values(wb_csv_labels(test, "kind", NULL), 0, 1, 0);

@@ -302,7 +302,9 @@ static void texts_and_numbers_stand_beside_a_model(void **state) {
         assert_string_equal(wb_file_text(file, "note"), "");
         assert_null(wb_file_text(file, "epoch"));
         assert_error(WB_ERROR_ARGUMENT, "there is no text \"epoch\"");
-        assert_value(wb_record_array(file, wb_record_get(wb_file_root(file), "epoch")), 3, 0);
+        assert_value(wb_file_array(file, "epoch"), 3, 0);
+        assert_null(wb_file_array(file, "note"));
+        assert_error(WB_ERROR_ARGUMENT, "there is no array \"note\"");
         wb_free(file), wb_free(model), wb_free(again);
     }
     assert_int_equal(wb_save_named(path_of("text.npy"), {"x", wb_vector(1)}, {"a", wb_text("b")}),
