@@ -17,8 +17,9 @@
  * thread itself when none is open); wb_keep takes one out, to be released by wb_free. A loop whose
  * steps make arrays opens a scope for each of them: outside of any, what they make stays until the
  * thread ends (a warning says so, once, when a scope holds 100,000 entries). To use an array after
- * it was released is a mistake: likely an error, not certainly, as its memory serves other arrays
- * when 1,024 more were released (with WEBER_DEBUG=mem 65,536). Errors: weber/error.h. */
+ * it was released is a mistake. It is an error until 1,024 further arrays have been released
+ * (65,536 with WEBER_DEBUG=mem); after that its memory may be another array's. Errors:
+ * weber/error.h. */
 #ifndef WEBER_ARRAY_H
 #define WEBER_ARRAY_H
 
@@ -230,9 +231,9 @@ WB_API wb_array *wb_transpose(wb_array *x);
 
 /* Elements start, start + step, ... of dimension dim, before stop (not included). A negative start
  * counts from the end, and so does a negative stop: wb_slice(x, 0, -3, WB_END, 1) are the last
- * three, wb_slice(x, 0, 0, -1, 1) all but the last. step may be negative: then start >= stop, and
- * the one stop below 0 is -1, which is before the first element: wb_slice(x, 0, -1, -1, -1) is x in
- * reverse. WB_END as stop goes on to the end, in whichever direction.
+ * three, wb_slice(x, 0, 0, -1, 1) all but the last. step may be negative: then start >= stop, and a
+ * stop of -1 means that the first element is included: wb_slice(x, 0, -1, -1, -1) is x in reverse.
+ * WB_END as stop goes on to the end, in whichever direction.
  * Fails with WB_ERROR_ARGUMENT where start or stop lies outside: nothing is cut off to fit. */
 #define WB_END INT64_MAX
 WB_API wb_array *wb_slice(wb_array *x, int dim, int64_t start, int64_t stop, int64_t step);

@@ -64,10 +64,10 @@ typedef struct wb_to_desc {
 } wb_to_desc;
 
 /* x on the device, as a new reference: wb_to(device, x), wb_to(device, x, .eltype =
- * WB_ELTYPE_PRESERVE). The given one stays where it is; what is there already is returned itself (a
- * model or tree: one more reference, to be freed as any other). Arrays belong to the scope, and
- * gradients flow back through the move to the input's device; models are new ones, whose ties are
- * kept. For an optimiser use wb_move. NULL on failure, NULL for NULL. */
+ * WB_ELTYPE_PRESERVE). The given one stays where it is. If x is on the device already, the result
+ * is x (of a model or tree one more reference, to be freed as any other). Arrays belong to the
+ * scope, and gradients flow back through the move to the input's device; models are new ones, whose
+ * ties are kept. For an optimiser use wb_move. NULL on failure, NULL for NULL. */
 #define wb_to(...) wb_to_make((wb_to_desc){.start_ = 0, __VA_ARGS__})
 WB_API void *wb_to_make(wb_to_desc desc);
 

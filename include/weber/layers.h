@@ -531,8 +531,9 @@ typedef struct wb_recurrent_desc {
 } wb_recurrent_desc;
 
 /* Recurrent layers over x (in, time) or (in, time, N), which give y (out, time[, N]); the state
- * begins as zeros, or as given: wb_apply_many(lstm, 3, {x, h, c}), each (out) or (out, N). With
- * return_state the last states are returned after y. wb_lstm(3, 5). With g = wi x + wh h + bias, in
+ * begins as zeros, or as given: wb_apply_many(lstm, 3, {x, h, c}), each (out) or (out, N). The
+ * results are y, then the lengths if they came with x (see below), then, with return_state, the
+ * last states h and, of an LSTM, c. wb_lstm(3, 5). With g = wi x + wh h + bias, in
  * blocks of `out` rows, and bias_h, where there is one, beside each wh h:
  *
  *     RNN    h' = activation(g)

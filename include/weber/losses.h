@@ -34,10 +34,11 @@ typedef struct wb_loss_desc {
     wb_array *y;       /* the target */
     wb_agg agg;        /* default WB_AGG_MEAN */
     wb_array *weights; /* one for each term, or a mask (bool): the sizes of the last dimensions of
-                          the terms, so (N) weighs samples. A mask selects: what it leaves out may
-                          be NaN, and in losses with a term for each element no gradient meets it.
-                          A number multiplies, and has the term as derivative, also where it is 0;
-                          0 times a term that is not finite is 0 */
+                          the terms, so (N) weighs samples. A mask selects terms: those it leaves
+                          out may be NaN, and in losses with a term for each element they have no
+                          gradient. A number multiplies its term, and its own derivative is the
+                          term, also where the number is 0; 0 times a term that is not finite is
+                          0 */
     wb_array *class_weights; /* (K), one for each place along dim. Where a loss adds over classes,
                                 that of the target's class counts in the mean's sum(w) */
     int64_t ignore; /* where y is this the term does not count; WB_NONE: 0. Of crossentropies it is

@@ -52,9 +52,9 @@ typedef struct wb_evaluation {
     double auc; /* yes or no: area under the receiver's curve, ties by half; NaN without both */
     /* of numbers, over all elements */
     double mse, mae, r2; /* r2: 1 - sum (y - p)^2 / sum (y - mean y)^2 */
-    /* (answer, label), i64: how often; a right answer's column by column, so that the C array
-     * [label][answer] has the order. Without those that have no answer. Owned by the scope. NULL
-     * for numbers and for more than 1024 classes, when precision, recall and f1 are NaN, too */
+    /* (answer, label), i64: how often this answer was given for this label. In C's order that is
+     * confusion[label][answer]. Observations without an answer are left out. Owned by the scope.
+     * NULL for numbers, and for more than 1024 classes, when precision, recall and f1 are NaN */
     wb_array *confusion;
 } wb_evaluation;
 

@@ -385,9 +385,11 @@ WB_API bool wb_next_module(wb_layer *model, wb_module *m);
 
 /* Puts x, in the old array's type, into the place of an array of the same sizes on the same device;
  * who held the old array keeps its value. What stands there is a copy wherever x, or memory of it,
- * is held elsewhere. Places that held the same array (a tie) part: only this one changes. No
- * gradient goes on from a parameter to what x was made of, unless a forward or loss function sets
- * it; from a state one does, until its numbers are computed.
+ * is held elsewhere. Places that held the same array (a tie) part: only this one changes.
+ *
+ * Set by a forward or loss function, gradients flow through the new array to what x was made of,
+ * in that step. Set elsewhere, a parameter is a leaf, and a state is one once its numbers are
+ * computed.
  *
  * This is how a forward or loss function changes a state, an array of WB_STATE_FIELD:
  *     wb_array *old = wb_mul_number(m->mean, 0.9);

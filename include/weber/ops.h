@@ -269,8 +269,8 @@ WB_API wb_array *wb_sinusoidal_at(wb_dtype dtype, int64_t features, wb_array *po
 #define wb_einsum(text, ...) wb_einsum_make(text, WB_ARRAYS(__VA_ARGS__))
 WB_API wb_array *wb_einsum_make(const char *text, int count, wb_array *const *arrays);
 
-/* How products and convolutions of f32 are computed, those that are built from now on, in the whole
- * process:
+/* How products and convolutions of f32 are computed from now on, by all threads; what was recorded
+ * before stays as it was:
  *
  *   "highest"  in f32; so it is without this call
  *   "high"     a device may round the operands to TF32 (10 bits of mantissa), which is several

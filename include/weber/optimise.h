@@ -94,9 +94,10 @@ WB_API wb_array *wb_optimiser_aux(wb_optimiser *optimiser, const char *name);
  * are cut. w is what the loss l of a part was divided by:
  *
  * - what a loss function says by wb_divided_by, the last time it does;
- * - else what its one mean with weights was divided by, their sum: of the losses of weber/losses.h
- *   with .weights, .class_weights or .ignore. Of several such means none is that of the whole;
- * - else the observations.
+ * - else, where it calls one loss of weber/losses.h with .weights, .class_weights or .ignore, the
+ *   sum of the weights that this one's mean was divided by. Where it calls two or more, their
+ *   divisors differ and none is used;
+ * - else the number of observations.
  *
  * So means over observations need nothing, and a mean over words of one's own says by how many:
  *

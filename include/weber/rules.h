@@ -337,8 +337,9 @@ typedef struct wb_ema_desc {
     double decay; /* default 0.999 */
 } wb_ema_desc;
 
-/* average = decay average + (1 - decay) x, of the x after the step, from the first x on: the last
- * rule of a chain, wb_rule_chain(wb_adam(), wb_ema()). wb_averaged gives the model. */
+/* average = decay average + (1 - decay) x, where x is the parameter after the step; before the
+ * first step the average is the parameter. The last rule of a chain: wb_rule_chain(wb_adam(),
+ * wb_ema()). wb_averaged gives the model. */
 #define wb_ema(...) wb_ema_make((wb_ema_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_rule wb_ema_make(wb_ema_desc desc);
 

@@ -68,8 +68,8 @@ typedef struct wb_load_desc {
     char start_;
     const char *path;
     wb_layer *model;
-    /* where in the file, a path; "": the whole file; default: "model", or the whole file if that is
-     * not there or does not fit, as with PyTorch's names model.* beside lm_head */
+    /* where in the file, a path; "": the whole file. Default: "model"; if the file has no "model",
+     * or that does not fit, the whole file, as with PyTorch's names model.* beside lm_head */
     const char *key;
     wb_load_filter *filter; /* default: all places */
     /* default: all layers. Layers of lists without names, as chains have them, that are left meet
@@ -77,7 +77,8 @@ typedef struct wb_load_desc {
     wb_layer_filter *layers;
     void *user;   /* given to filter and layers */
     bool partial; /* arrays of the file that no place takes are passed over */
-    /* a rename table's text (below): names in the file, from key on, to places */
+    /* a rename table's text (below): from names in the file to places in the model; names are those
+     * below key */
     const char *rename;
 } wb_load_desc;
 
@@ -97,8 +98,9 @@ typedef struct wb_load_desc {
  *     }
  *
  * wb_loadmodel(model, old, .layers = no_dropout) loads Chain(Dense, Dense) into Chain(Dense,
- * Dropout, Dense), and the other way round. Of a file's layers that are left at an end no place
- * may be missing here, nor there, unless .partial. */
+ * Dropout, Dense), and the other way round. If one of the two chains is longer after the filter,
+ * its further layers are arrays without a place, or places without an array: an error, unless
+ * .partial allows the former. */
 #define wb_load(...) wb_load_make((wb_load_desc){.start_ = 0, __VA_ARGS__})
 WB_API wb_status wb_load_make(wb_load_desc desc);
 
@@ -170,10 +172,10 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
  *     c_attn.weight -> k_proj.weight part 2/3 along 0      the second third of dimension 0
  *
  * The first row that takes a name counts, and with it the rows that have the same left side: one
- * array may go to several places. Names that no row takes stay. Stars stand for one
- * character at least, those of the right side for what those of the left took, in order. A row
- * whose *+1 meets no number does not take the name. A name in double quotes is taken letter by
- * letter, stars too.
+ * array may go to several places. Names that no row takes stay. A star on the left stands for one
+ * or more characters; the first star on the right is replaced by what the first one on the left
+ * took, and so on. A row whose *+1 meets no number does not take the name. A name in double quotes
+ * is taken letter by letter, stars too.
  *
  * After the names follows what is done to the array, in this order; dimensions count from 0, in
  * Weber's sizes, the first one fastest:
@@ -252,8 +254,8 @@ typedef enum wb_record_kind {
 /* A place in a file's tree; it lives as long as the file is open. */
 typedef struct wb_record wb_record;
 
-/* An open file, mapped, not read, or a model's state; released by wb_free. What was borrowed from
- * it stays valid. */
+/* An open file, mapped into memory, or a model's state; released by wb_free. Arrays that were taken
+ * from it stay valid after that; records and texts do not. */
 typedef struct wb_file wb_file;
 WB_API wb_file *wb_open(const char *path);
 WB_API const wb_record *wb_file_root(const wb_file *file);

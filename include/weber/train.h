@@ -37,8 +37,8 @@ WB_API bool wb_throttle_has_rest(wb_throttle *throttle);
 
 /* True when a score, of which smaller is better, has not become smaller by min_delta for `patience`
  * calls in a row. The first call is good, the first one without NaN if there are such: NaN is bad,
- * and never what later scores are compared with. As in Flux, a score that stays the same is good
- * while min_delta is 0, and each smaller score is what later ones are compared with. */
+ * and never what later scores are compared with. As in Flux, with min_delta 0 an equal score counts
+ * as smaller, and later scores are compared with the smallest so far. */
 typedef struct wb_early_stopping {
     int64_t patience; /* calls; 0: never true */
     double min_delta; /* at least 0 */
@@ -61,10 +61,10 @@ typedef struct wb_standstill {
 } wb_standstill;
 WB_API bool wb_standstill_is_over(wb_standstill *watch, double score);
 
-/* Multiplies the learning rates of all rules by factor when the score has not become smaller than
- * the smallest one less threshold times its absolute value for more than `patience` calls; NaN is
- * not smaller. The `cooldown` calls after that do not count. As PyTorch's ReduceLROnPlateau, which
- * takes (1 - threshold) times a score that is negative, too; 0 stands for the defaults. */
+/* Multiplies the learning rates of all rules by factor when for more than `patience` calls no score
+ * was below best - threshold |best|, where best is the smallest score so far; NaN is not below.
+ * The `cooldown` calls after that do not count. As PyTorch's ReduceLROnPlateau, but for negative
+ * scores, where that takes (1 - threshold) best. 0 stands for the defaults. */
 typedef struct wb_plateau {
     double factor;    /* above 0 and below 1; default 0.1 */
     int64_t patience; /* default 10; WB_NONE: 0 */

@@ -29,8 +29,8 @@ typedef void wb_watch_fn(void *user, const char *path, wb_array *x, bool is_grad
  * these are taken; NULL ends it. What fn gets is an array like any other: to read it computes it,
  * which is allowed for values, and for gradients after wb_gradient_of has returned (wb_keep them,
  * or an array made of them). In the body of a scan, and in wb_outputsize, arrays have sizes alone.
- * Results that were made before are still watched when their gradients are taken. Only what leads
- * to an error is: fn is not told of what failed. */
+ * Results that were made before are still watched when their gradients are taken. A call that fails
+ * has no result, so fn is not called for it. */
 WB_API void wb_watch_layers(wb_watch_fn *fn, void *user);
 
 #ifdef __cplusplus
