@@ -588,6 +588,7 @@ typedef struct wb_recurrence_desc {
     char start_;
     wb_layer *cell;    /* required; it belongs to the result, also on failure */
     bool return_state; /* the last states are returned after y */
+    bool lengths;      /* sequences have lengths of their own, as in wb_lstm */
 } wb_recurrence_desc;
 
 /* A cell, any that wb_recur takes, over a sequence: x (in, time) or (in, time, N) gives y (out,

@@ -55,24 +55,52 @@ static void scan_step(void *context, wb_array **carries, wb_array *const *inputs
     outputs[0] = carries[0];
 }
 
-/* The steps of x along a dimension, from `begin` on. */
-static wb_array *run_steps(wb_layer *cell, wb_array *x, int dim, int64_t begin, int states,
+/* inputs[1] is false in the padding, where y is 0 and the states stay. */
+static void scan_known_step(void *context, wb_array **carries, wb_array *const *inputs,
+                            wb_array **outputs) {
+    const loop *l = context;
+    wb_array *before[MOST_STATES] = {carries[0], carries[l->states - 1]};
+    if (!step(l->cell, inputs[0], l->states, carries)) carries[0] = NULL;
+    outputs[0] = wb_select(inputs[1], carries[0], wb_constant(0));
+    for (int s = 0; s < l->states; s++) carries[s] = wb_select(inputs[1], carries[s], before[s]);
+}
+
+/* x, and mask: false in the padding of its sequences; NULL: there is none. */
+typedef struct steps {
+    wb_array *x, *mask;
+    int dim; /* the steps' */
+} steps;
+
+static wb_array *slice_of(wb_array *x, int dim, int64_t begin, int64_t end) {
+    return wb_slice(x, dim, begin, end, 1);
+}
+
+/* The steps from `begin` on. */
+static wb_array *run_steps(wb_layer *cell, const steps *s, int64_t begin, int states,
                            wb_array **carries) {
     loop l = {cell, states};
-    wb_array *rest = wb_slice(x, dim, begin, x->sizes[dim], 1), *y[1];
-    const wb_status status = wb_scan(scan_step, &l, states, carries, 1, &rest, 1, y, .dim = dim);
+    const int64_t end = s->x->sizes[s->dim];
+    wb_array *inputs[] = {slice_of(s->x, s->dim, begin, end), NULL}, *y[1];
+    if (s->mask) inputs[1] = slice_of(s->mask, s->dim, begin, end);
+    const wb_status status = wb_scan(s->mask ? scan_known_step : scan_step, &l, states, carries,
+                                     s->mask ? 2 : 1, inputs, 1, y, .dim = s->dim);
     return status == WB_OK ? y[0] : NULL;
 }
 
-/* Without states the first step is made by itself: the cell knows how a sequence begins. */
-static wb_array *run_sequence(wb_layer *cell, wb_array *x, int dim, int *count, wb_array **states) {
-    if (x->sizes[dim] == 0)
-        return wb_fail_null(WB_ERROR_SHAPE, "input %s has no steps", wb_text_of(x));
-    if (*count) return run_steps(cell, x, dim, 0, *count, states);
-    *count = step(cell, wb_squeeze(wb_slice(x, dim, 0, 1, 1), dim), 0, states);
+/* Without states the first step is made by itself: the cell knows how a sequence begins. Of a
+ * sequence without steps they are 0 then. */
+static wb_array *run_sequence(wb_layer *cell, const steps *s, int *count, wb_array **states) {
+    const int dim = s->dim;
+    if (s->x->sizes[dim] == 0)
+        return wb_fail_null(WB_ERROR_SHAPE, "input %s has no steps", wb_text_of(s->x));
+    if (*count) return run_steps(cell, s, 0, *count, states);
+    *count = step(cell, wb_squeeze(slice_of(s->x, dim, 0, 1), dim), 0, states);
+    wb_array *is_there = s->mask ? wb_squeeze(slice_of(s->mask, dim, 0, 1), dim) : NULL;
+    for (int i = 0; is_there && i < *count; i++)
+        states[i] = wb_select(is_there, states[i], wb_constant(0));
     wb_array *first = *count ? wb_unsqueeze(states[0], dim) : NULL;
-    if (!first || x->sizes[dim] == 1) return first;
-    wb_array *rest = run_steps(cell, x, dim, 1, *count, states);
+    if (!first || s->x->sizes[dim] == 1) return first;
+    wb_array *rest = run_steps(cell, s, 1, *count, states);
     return rest ? wb_concat(dim, first, rest) : NULL;
 }
 
@@ -109,7 +137,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     if (count < 0) return NULL;
     wb_array *y;
     if (x->ndim == 3)
-        y = run_sequence(r->cell, x, 2, &count, states);
+        y = run_sequence(r->cell, &(steps){.x = x, .dim = 2}, &count, states);
     else
         y = (count = step(r->cell, x, count, states)) > 0 ? states[0] : NULL;
     for (int s = 0; y && has_any && s < count; s++)
@@ -150,25 +178,36 @@ wb_layer *wb_recur(wb_layer *cell) {
 typedef struct wb_recurrence_layer {
     wb_layer layer;
     wb_layer *cell;
-    bool return_state;
+    bool return_state, lengths;
 } wb_recurrence_layer;
+
+/* What stands in the padding is not computed with, since 0 times NaN is none. */
+static bool mask_padding(steps *s, wb_array *lengths) {
+    s->mask = wb_lengths_mask(s->x, lengths);
+    s->x = s->mask ? wb_select(s->mask, s->x, wb_constant(0)) : NULL;
+    return s->x != NULL;
+}
 
 static int forward_recurrence(wb_layer *layer, int count, wb_array *const *inputs,
                               wb_array **results) {
     const wb_recurrence_layer *r = (const wb_recurrence_layer *)(const void *)layer;
-    wb_array *states[MOST_STATES] = {NULL}, *x = inputs[0];
-    int given = count - 1;
-    if (given > MOST_STATES || x->ndim < 2 || x->ndim > 3) {
+    wb_array *states[MOST_STATES] = {NULL};
+    steps s = {.x = inputs[0], .dim = 1};
+    int given = count - 1 - r->lengths;
+    if (given < 0 || given > MOST_STATES || s.x->ndim < 2 || s.x->ndim > 3) {
         (void)wb_fail(WB_ERROR_SHAPE,
-                      "takes features, time and, if any, batch, then at most %d states, got %d "
+                      "takes features, time and, if any, batch, then %sat most %d states, got %d "
                       "arrays, the first of them %s",
-                      MOST_STATES, count, wb_text_of(x));
+                      r->lengths ? "lengths and " : "", MOST_STATES, count, wb_text_of(s.x));
         return 0;
     }
-    for (int s = 0; s < given; s++) states[s] = inputs[1 + s];
-    if (!(results[0] = run_sequence(r->cell, x, 1, &given, states))) return 0;
-    for (int s = 0; r->return_state && s < given; s++) results[1 + s] = states[s];
-    return r->return_state ? 1 + given : 1;
+    if (r->lengths && !mask_padding(&s, inputs[1])) return 0;
+    for (int i = 0; i < given; i++) states[i] = inputs[1 + r->lengths + i];
+    if (!(results[0] = run_sequence(r->cell, &s, &given, states))) return 0;
+    int made = 1;
+    if (r->lengths) results[made++] = inputs[1];
+    for (int i = 0; r->return_state && i < given; i++) results[made++] = states[i];
+    return made;
 }
 
 static const wb_field recurrence_fields[] = {
@@ -176,6 +215,7 @@ static const wb_field recurrence_fields[] = {
                .counted = true),
     WB_SETTING(wb_recurrence_layer, return_state, WB_FIELD_BOOL, .text_only = true,
                .parameter = true),
+    WB_SETTING(wb_recurrence_layer, lengths, WB_FIELD_BOOL, .text_only = true),
 };
 
 static bool complete_recurrence(wb_layer *layer) {
@@ -190,6 +230,7 @@ const wb_layer_class wb_recurrence_class = {.name = "Recurrence",
 wb_layer *wb_recurrence_make(wb_recurrence_desc desc) {
     const wb_contents contents = {.count = 1, .layers = &desc.cell};
     wb_layer *layer = wb_wrapper_new("wb_recurrence", &wb_recurrence_class, &contents);
-    if (layer) ((wb_recurrence_layer *)(void *)layer)->return_state = desc.return_state;
+    wb_recurrence_layer *r = (wb_recurrence_layer *)(void *)layer;
+    if (r) r->return_state = desc.return_state, r->lengths = desc.lengths;
     return wb_layer_complete(layer);
 }

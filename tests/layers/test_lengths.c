@@ -77,6 +77,11 @@ static void padding_changes_nothing(void **state) {
     check(wb_lstm(2, 3, .dtype = WB_F64, .lengths = true, .return_state = true), 2);
     check(wb_gru(2, 3, .dtype = WB_F64, .lengths = true, .return_state = true), 2);
     check(wb_gru_v3(2, 3, .dtype = WB_F64, .lengths = true, .return_state = true), 2);
+    check(wb_recurrence(wb_lstm_cell(2, 3, .dtype = WB_F64), .lengths = true, .return_state = true),
+          2);
+    check(wb_recurrence(wb_gru_cell(2, 3, .dtype = WB_F64, .with_state0 = true), .lengths = true,
+                        .return_state = true),
+          2);
 }
 
 static void both_directions_know_where_a_sequence_ends(void **state) {
@@ -87,6 +92,9 @@ static void both_directions_know_where_a_sequence_ends(void **state) {
     check(wb_chain(wb_bidirectional(wb_rnn(2, 3, .dtype = WB_F64, .lengths = true),
                                     wb_rnn(2, 2, .dtype = WB_F64, .lengths = true)),
                    wb_lstm(5, 2, .dtype = WB_F64, .lengths = true)),
+          2);
+    check(wb_bidirectional(wb_recurrence(wb_lstm_cell(2, 3, .dtype = WB_F64), .lengths = true),
+                           wb_gru(2, 2, .dtype = WB_F64, .lengths = true)),
           2);
 }
 
