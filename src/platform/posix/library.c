@@ -14,15 +14,20 @@ static bool is_passed_over(const char *path) {
            strncmp(file, "libpthread", 10) == 0 || strncmp(file, "libSystem", 9) == 0;
 }
 
+/* A sanitizer's frame may come before the first of Weber's own. */
 int wb_platform_callers(void **addresses, int most) {
+    static const char here = 0; /* in the library, or in the program that it is linked into */
     void *frames[48];
     Dl_info own, at;
     int found = 0;
     const int count = backtrace(frames, (int)(sizeof frames / sizeof *frames));
-    if (count < 1 || !dladdr(frames[0], &own) || !own.dli_fname) return 0;
+    if (!dladdr(&here, &own) || !own.dli_fname) return 0;
     const bool is_library = is_passed_over(own.dli_fname);
+    bool has_begun = false;
     for (int i = 0; i < count && found < (is_library ? 1 : most); i++) {
         if (!dladdr(frames[i], &at) || !at.dli_fname) continue;
+        has_begun = has_begun || at.dli_fbase == own.dli_fbase;
+        if (!has_begun) continue;
         const bool is_wanted =
             is_library ? !is_passed_over(at.dli_fname) : at.dli_fbase == own.dli_fbase;
         if (is_wanted) addresses[found++] = frames[i];
