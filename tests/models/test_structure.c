@@ -134,7 +134,7 @@ static void what_has_no_name_is_not_made(void **state) {
     assert_int_equal(wb_save(path_of(f->file), model), WB_OK);
     assert_null(wb_load_model(path_of(f->file), NULL));
     assert_error(WB_ERROR_UNSUPPORTED, "model.layers.1: a function without a name cannot be made "
-                                       "from a text; wb_load puts");
+                                       "from a text; wb_register_function names it");
     assert_int_equal(wb_load(path_of(f->file), again), WB_OK);
     assert_same_bits(wb_get(model, "layers.1.weight"), wb_get(again, "layers.1.weight"), "weight");
     wb_free(model), wb_free(again);
