@@ -384,6 +384,8 @@ static int one_round(void) {
     const double value = wb_item(all_of_it);
     if (wb_failed()) return 1;
     const double expected = 2000 + (wb_rank() == 0 ? 2000 : 1000) + 1000 + 2000 + 1000;
+    if (value != expected)
+        (void)fprintf(stderr, "rank %d: %s: %g, not %g\n", wb_rank(), failing, value, expected);
     return value == expected ? 0 : 2;
 }
 
