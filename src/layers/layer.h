@@ -180,8 +180,11 @@ int wb_layer_pass(wb_layer *layer, int count, wb_array *const *inputs, wb_array 
 
 /* ---- sequences of different lengths (lengths.c): x (features, time[, N]), lengths (N) ---- */
 
-/* bool (1, time[, N]): whether a step is before the sequence's length. NULL on failure. */
-wb_array *wb_lengths_mask(const wb_array *x, wb_array *lengths);
+/* bool (1, time[, N]): whether a step is before the sequence's length. *x gets 0 in the padding, so
+ * that nothing is computed of NaN there. NULL on failure. */
+wb_array *wb_lengths_mask(wb_array **x, wb_array *lengths);
+/* After the cell's step: y, which is 0 in the padding; there the states are those from before. */
+wb_array *wb_lengths_keep(wb_array *mask, int states, wb_array **now, wb_array *const *before);
 /* x with the steps of each sequence in reverse, and the padding where it is. */
 wb_array *wb_lengths_reverse(wb_array *x, wb_array *lengths);
 

@@ -31,9 +31,16 @@ static wb_array *steps_of(const wb_array *x) {
     return wb_iota_make(WB_I64, TIME, x->ndim, (const int64_t[]){1, x->sizes[TIME], 1});
 }
 
-wb_array *wb_lengths_mask(const wb_array *x, wb_array *lengths) {
-    wb_array *column = as_column(x, lengths);
-    return column ? wb_lt(steps_of(x), column) : NULL;
+wb_array *wb_lengths_mask(wb_array **x, wb_array *lengths) {
+    wb_array *column = as_column(*x, lengths), *mask = column ? wb_lt(steps_of(*x), column) : NULL;
+    *x = mask ? wb_select(mask, *x, wb_constant(0)) : NULL;
+    return *x ? mask : NULL;
+}
+
+wb_array *wb_lengths_keep(wb_array *mask, int states, wb_array **now, wb_array *const *before) {
+    wb_array *y = wb_select(mask, now[0], wb_constant(0));
+    for (int s = 0; s < states; s++) now[s] = wb_select(mask, now[s], before[s]);
+    return y;
 }
 
 wb_array *wb_lengths_reverse(wb_array *x, wb_array *lengths) {

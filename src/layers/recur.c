@@ -55,14 +55,13 @@ static void scan_step(void *context, wb_array **carries, wb_array *const *inputs
     outputs[0] = carries[0];
 }
 
-/* inputs[1] is false in the padding, where y is 0 and the states stay. */
+/* inputs[1]: whether the step is before the sequence's length. */
 static void scan_known_step(void *context, wb_array **carries, wb_array *const *inputs,
                             wb_array **outputs) {
     const loop *l = context;
     wb_array *before[MOST_STATES] = {carries[0], carries[l->states - 1]};
     if (!step(l->cell, inputs[0], l->states, carries)) carries[0] = NULL;
-    outputs[0] = wb_select(inputs[1], carries[0], wb_constant(0));
-    for (int s = 0; s < l->states; s++) carries[s] = wb_select(inputs[1], carries[s], before[s]);
+    outputs[0] = wb_lengths_keep(inputs[1], l->states, carries, before);
 }
 
 /* x, and mask: false in the padding of its sequences; NULL: there is none. */
@@ -181,13 +180,6 @@ typedef struct wb_recurrence_layer {
     bool return_state, lengths;
 } wb_recurrence_layer;
 
-/* What stands in the padding is not computed with, since 0 times NaN is none. */
-static bool mask_padding(steps *s, wb_array *lengths) {
-    s->mask = wb_lengths_mask(s->x, lengths);
-    s->x = s->mask ? wb_select(s->mask, s->x, wb_constant(0)) : NULL;
-    return s->x != NULL;
-}
-
 static int forward_recurrence(wb_layer *layer, int count, wb_array *const *inputs,
                               wb_array **results) {
     const wb_recurrence_layer *r = (const wb_recurrence_layer *)(const void *)layer;
@@ -201,7 +193,7 @@ static int forward_recurrence(wb_layer *layer, int count, wb_array *const *input
                       r->lengths ? "lengths and " : "", MOST_STATES, count, wb_text_of(s.x));
         return 0;
     }
-    if (r->lengths && !mask_padding(&s, inputs[1])) return 0;
+    if (r->lengths && !(s.mask = wb_lengths_mask(&s.x, inputs[1]))) return 0;
     for (int i = 0; i < given; i++) states[i] = inputs[1 + r->lengths + i];
     if (!(results[0] = run_sequence(r->cell, &s, &given, states))) return 0;
     int made = 1;

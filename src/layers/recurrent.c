@@ -163,26 +163,23 @@ static void scan_step(void *context, wb_array **carries, wb_array *const *inputs
     outputs[0] = carries[0];
 }
 
-/* Beyond its length a sequence keeps its states, and gives 0. */
+/* inputs[1]: whether the step is before the sequence's length. */
 static void scan_known_step(void *context, wb_array **carries, wb_array *const *inputs,
                             wb_array **outputs) {
     wb_layer *cell = context;
     const struct kind *kind = kind_of(cell);
     wb_array *before[MOST_STATES] = {carries[0], carries[kind->states - 1]};
     kind->step(desc_of(cell), inputs[0], carries);
-    outputs[0] = wb_select(inputs[1], carries[0], wb_constant(0));
-    for (int s = 0; s < kind->states; s++) carries[s] = wb_select(inputs[1], carries[s], before[s]);
+    outputs[0] = wb_lengths_keep(inputs[1], kind->states, carries, before);
 }
 
-/* y, and state becomes the last one. lengths: NULL, or those of the sequences. What stands in the
- * padding is not computed with, since 0 times NaN is none. */
+/* y, and state becomes the last one. lengths: NULL, or those of the sequences. */
 static wb_status run(wb_layer *cell, wb_array *x, wb_array *lengths, wb_array **state,
                      wb_array **y) {
     const int states = kind_of(cell)->states;
     if (!lengths) return wb_scan(scan_step, cell, states, state, 1, &x, 1, y, .dim = 1);
-    wb_array *mask = wb_lengths_mask(x, lengths);
-    wb_array *inputs[] = {mask ? wb_select(mask, x, wb_constant(0)) : NULL, mask};
-    if (!inputs[0]) return wb_error_status();
+    wb_array *mask = wb_lengths_mask(&x, lengths), *inputs[] = {x, mask};
+    if (!mask) return wb_error_status();
     return wb_scan(scan_known_step, cell, states, state, 2, inputs, 1, y, .dim = 1);
 }
 
