@@ -141,8 +141,8 @@ void wb_unref(wb_array *x);    /* one fewer; NULL is fine; no recursion */
 wb_array *wb_hold(wb_array *x);
 void wb_unhold(wb_array *x);
 
-/* The slot holds x, which may be NULL, in place of what it held. What a struct's author kept in it
- * is his to free, and then so is x. */
+/* The slot holds x, which may be NULL, in place of what it held. If that was held by wb_keep alone,
+ * as in a struct of the user's own, x counts as kept, too: wb_free of the slot's array works. */
 void wb_slot_put(wb_array **slot, wb_array *x);
 
 /* Gives the innermost scope a reference to x (for getters); returns x, or NULL when out of

@@ -34,7 +34,7 @@ bool wb_check_labels(const char *name, const wb_array *y, int64_t classes, int64
 wb_array *wb_labels_guard(const char *name, wb_array *labels, int64_t classes) {
     char what[64];
     (void)snprintf(what, sizeof what, "%s: label", name);
-    return wb_gather_named(what, wb_zeros(WB_I32, classes), labels, 0);
+    return wb_index_guard(what, labels, classes);
 }
 
 /* Of numbers with a NaN among them the largest is NaN. */

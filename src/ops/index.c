@@ -74,6 +74,10 @@ wb_array *wb_gather_named(const char *what, wb_array *x, wb_array *index, int di
     return gather(what, what, x, index, dim);
 }
 
+wb_array *wb_index_guard(const char *what, wb_array *index, int64_t size) {
+    return wb_gather_named(what, wb_zeros(WB_I32, size), index, 0);
+}
+
 /* ---- scatter_add ---- */
 
 bool wb_scatter_check(const char *function, wb_array *base, wb_array **index, wb_array **updates,

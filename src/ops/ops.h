@@ -172,9 +172,15 @@ bool wb_check_positions(const char *what, const wb_array *index, int64_t size);
 /* wb_gather, where errors call the index `what` ("logitcrossentropy: label"), after the layers at
  * hand: also the error of a device that finds a bad one when it computes. */
 wb_array *wb_gather_named(const char *what, wb_array *x, wb_array *index, int dim);
+/* Zeros of the index's sizes; to compute them is such an error if it is bad. They are added to what
+ * must not be used with a bad index. */
+wb_array *wb_index_guard(const char *what, wb_array *index, int64_t size);
 /* What a command that finds a bad index is called: the name that its node has, else the
  * operation. */
 const char *wb_index_name(wb_op op, const int64_t *attributes);
+
+/* Whether f64 is there and holds the square of every number of x's type. */
+bool wb_fits_f64(const wb_array *x);
 
 /* A pending node with integer attributes. */
 wb_array *wb_node_with(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,

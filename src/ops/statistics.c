@@ -67,6 +67,10 @@ static wb_array *unit_of(wb_array *size, double p, const dims *d) {
                   NUM(1));
 }
 
+bool wb_fits_f64(const wb_array *x) {
+    return x->dtype != WB_F64 && wb_device_has_f64(wb_node_device(x));
+}
+
 /* g x / n, of n = 0 nothing. */
 static void pull_length(void *context, wb_array *n, wb_array *g, const bool *want, wb_array **out) {
     (void)context, (void)want;
@@ -81,7 +85,7 @@ static wb_array *length(wb_array *x, const dims *d) {
 }
 
 static wb_array *finite_norm(wb_array *x, wb_array *size, double p, const dims *d) {
-    if (p == 2 && x->dtype == WB_F32 && wb_device_has_f64(wb_node_device(x))) return length(x, d);
+    if (p == 2 && wb_fits_f64(x)) return length(x, d);
     if (p < 0) return power(sum(power(size, p), d), 1 / p);
     wb_array *unit = unit_of(size, p, d);
     wb_array *scale = wb_recip(unit);

@@ -85,11 +85,6 @@ wb_status wb_gradients_clip(wb_gradients *gradients, double limit) {
 
 /* ---- by their common norm ---- */
 
-/* Whose squares f64 holds, whatever they are. */
-static bool fits_f64(const wb_array *g) {
-    return g->dtype != WB_F64 && wb_device_has_f64(wb_node_device(g));
-}
-
 static wb_array *norm_of_norms(int64_t count, wb_array *const *arrays) {
     wb_array **norms = wb_alloc((size_t)(count + 1) * sizeof *norms), *n = NULL;
     int found = 0;
@@ -107,7 +102,7 @@ wb_array *wb_common_norm(int64_t count, wb_array *const *arrays) {
     wb_array *squares = NULL;
     for (int64_t i = 0; i < count; i++) {
         if (!arrays[i]) continue;
-        if (!fits_f64(arrays[i])) return norm_of_norms(count, arrays);
+        if (!wb_fits_f64(arrays[i])) return norm_of_norms(count, arrays);
         wb_array *sum = wb_sum(wb_square(wb_cast(arrays[i], WB_F64)));
         squares = squares ? wb_add(squares, sum) : sum;
     }
