@@ -10,12 +10,18 @@ static const wb_layer_class *const own[] = {
 };
 enum { OWN = sizeof own / sizeof *own };
 
-/* Begins with the last one that was registered; an entry is never changed or released. */
 typedef struct entry {
-    const struct entry *next;
+    wb_link link; /* first */
     const wb_layer_class *layer_class;
 } entry;
-static const entry *registered; /* __atomic */
+static const wb_link *registered;
+
+void wb_link_add(const wb_link **list, wb_link *link) {
+    link->next = wb_link_first(list);
+    while (!__atomic_compare_exchange_n(list, &link->next, link, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_ACQUIRE))
+        continue;
+}
 
 const wb_layer_class *wb_class_at(int i) { return i >= 0 && i < OWN ? own[i] : NULL; }
 
@@ -23,9 +29,11 @@ const wb_layer_class *wb_class_named(const char *name) {
     for (int i = 0; i < OWN; i++)
         if (strcmp(own[i]->name, name) == 0 || (own[i]->former && !strcmp(own[i]->former, name)))
             return own[i];
-    const entry *e = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
-    while (e && strcmp(e->layer_class->name, name) != 0) e = e->next;
-    return e ? e->layer_class : NULL;
+    for (const wb_link *at = wb_link_first(&registered); at; at = at->next) {
+        const entry *e = (const entry *)(const void *)at;
+        if (strcmp(e->layer_class->name, name) == 0) return e->layer_class;
+    }
+    return NULL;
 }
 
 wb_status wb_register_layer(const wb_layer_class *k) {
@@ -39,10 +47,6 @@ wb_status wb_register_layer(const wb_layer_class *k) {
     entry *e = wb_alloc(sizeof *e);
     if (!e) return WB_ERROR_MEMORY;
     e->layer_class = k;
-    e->next = __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
-    const entry **head = &registered;
-    while (
-        !__atomic_compare_exchange_n(head, &e->next, e, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
-        continue;
+    wb_link_add(&registered, &e->link);
     return WB_OK;
 }

@@ -188,6 +188,16 @@ wb_array *wb_lengths_keep(wb_array *mask, int states, wb_array **now, wb_array *
 /* x with the steps of each sequence in reverse, and the padding where it is. */
 wb_array *wb_lengths_reverse(wb_array *x, wb_array *lengths);
 
+/* A list that only grows: any thread adds to it, and walks through it, without a lock. The last one
+ * that was added comes first. */
+typedef struct wb_link {
+    const struct wb_link *next;
+} wb_link;
+static inline const wb_link *wb_link_first(const wb_link **list) {
+    return __atomic_load_n(list, __ATOMIC_ACQUIRE);
+}
+void wb_link_add(const wb_link **list, wb_link *link);
+
 /* The layer's own hidden states are forgotten; false when out of memory. */
 bool wb_layer_forget(wb_layer *layer);
 

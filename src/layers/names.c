@@ -34,12 +34,20 @@ static const named others[] = {
     {"glu", wb_glu},
 };
 
-/* Begins with the last one that was registered; an entry is never changed or released. */
 typedef struct entry {
-    const struct entry *next;
+    wb_link link; /* first */
     named named;
 } entry;
-static const entry *registered; /* __atomic */
+static const wb_link *registered;
+
+/* By name or by function; the other one is NULL. */
+static const named *find_registered(const char *name, wb_activation *function) {
+    for (const wb_link *at = wb_link_first(&registered); at; at = at->next) {
+        const named *n = &((const entry *)(const void *)at)->named;
+        if (name ? strcmp(n->name, name) == 0 : n->function == function) return n;
+    }
+    return NULL;
+}
 
 static wb_activation *find(const named *list, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
@@ -56,17 +64,15 @@ static const char *name_in(const named *list, size_t count, wb_activation *funct
 const char *wb_activation_listed(wb_activation *function) {
     const char *name = name_in(operations, sizeof operations / sizeof *operations, function);
     if (!name) name = name_in(others, sizeof others / sizeof *others, function);
-    const entry *e = name ? NULL : __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
-    while (e && e->named.function != function) e = e->next;
-    return e ? e->named.name : name;
+    const named *own = name ? NULL : find_registered(NULL, function);
+    return own ? own->name : name;
 }
 
 wb_activation *wb_activation_named(const char *name) {
     wb_activation *function = find(operations, sizeof operations / sizeof *operations, name);
     if (!function) function = find(others, sizeof others / sizeof *others, name);
-    const entry *e = function ? NULL : __atomic_load_n(&registered, __ATOMIC_ACQUIRE);
-    while (e && strcmp(e->named.name, name) != 0) e = e->next;
-    return e ? e->named.function : function;
+    const named *own = function ? NULL : find_registered(name, NULL);
+    return own ? own->function : function;
 }
 
 static bool is_word(const char *name) {
@@ -95,11 +101,8 @@ wb_status wb_register_function(const char *name, wb_activation *function) {
         wb_release(e);
         return WB_ERROR_MEMORY;
     }
-    *e = (entry){__atomic_load_n(&registered, __ATOMIC_ACQUIRE), {copy, function}};
-    const entry **head = &registered;
-    while (
-        !__atomic_compare_exchange_n(head, &e->next, e, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
-        continue;
+    *e = (entry){.named = {copy, function}};
+    wb_link_add(&registered, &e->link);
     return WB_OK;
 }
 
