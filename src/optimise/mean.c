@@ -273,8 +273,16 @@ static bool note_written(wb_optimiser *o, wb_array **slot) {
 /* What a layer wrote in this step, as BatchNorm its running statistics. */
 static bool collect_state(wb_visitor *visitor, const wb_path *path, wb_array **slot,
                           bool trainable) {
-    (void)path;
-    if (trainable || !wb_state_is_written(slot)) return true;
+    char text[WB_PATH_BYTES];
+    if (!wb_state_is_written(slot)) return true;
+    if (trainable) {
+        wb_path_text(path, text, sizeof text);
+        return wb_fail(
+                   WB_ERROR_ARGUMENT,
+                   "the loss function set %s, a parameter: each part of a step (.micro_batches, "
+                   ".distributed) would set another one",
+                   text) == WB_OK;
+    }
     const state_collector *c = (state_collector *)(void *)visitor;
     wb_sharing *s = c->sharing;
     if (!note_written(c->optimiser, slot)) return false;

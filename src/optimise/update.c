@@ -238,14 +238,32 @@ bool wb_optimiser_precision(wb_optimiser *o, wb_precision *precision) {
     return true;
 }
 
+/* What a loss sets is not moved as well: of two new values one would be lost. */
+static bool is_set_by_loss(const wb_optimiser *o, const wb_tie_group *group) {
+    char path[WB_PATH_BYTES];
+    for (int64_t i = group->first; i >= 0; i = o->members[i].next) {
+        if (!wb_state_is_written(o->members[i].slot)) continue;
+        wb_slot_path(o->model, o->members[i].slot, path);
+        (void)wb_fail(
+            WB_ERROR_ARGUMENT,
+            "the loss function set %s, a parameter that has a gradient: a step would move "
+            "it, too; set it from other arrays, or freeze it (wb_freeze)",
+            path);
+        return true;
+    }
+    return false;
+}
+
 /* The step of each group, and the number of steps, which counts where no group does. */
 static wb_status build_steps(wb_optimiser *o, wb_array *watched) {
     if (watched->device && !bring_counts(o, watched->device)) return wb_error_status();
     if (!split_cohorts(o)) return WB_ERROR_MEMORY;
+    const bool any_written = wb_state_is_any_written();
     o->fresh_count = NULL;
     for (int64_t i = 0; i < o->group_count; i++) {
         o->members[o->groups[i].first].fresh = NULL;
         if (!o->sums[i]) continue;
+        if (any_written && is_set_by_loss(o, &o->groups[i])) return WB_ERROR_ARGUMENT;
         const wb_status status = apply_rule(o, i, watched);
         if (status != WB_OK) return status;
     }
