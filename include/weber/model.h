@@ -388,8 +388,9 @@ WB_API bool wb_next_module(wb_layer *model, wb_module *m);
  * is held elsewhere. Places that held the same array (a tie) part: only this one changes.
  *
  * Set by a forward or loss function, gradients flow through the new array to what x was made of,
- * in that step. Set elsewhere, a parameter is a leaf, and a state is one once its numbers are
- * computed.
+ * in that step. A parameter that is set so and has a gradient itself is an error of the step; with
+ * .micro_batches or .distributed any such parameter is. Set elsewhere, a parameter is a leaf, and a
+ * state is one once its numbers are computed.
  *
  * This is how a forward or loss function changes a state, an array of WB_STATE_FIELD:
  *     wb_array *old = wb_mul_number(m->mean, 0.9);

@@ -24,9 +24,16 @@ static bool same_slots(const wb_optimiser *o, const wb_gradients *g) {
     return true;
 }
 
+/* What the loss has set is pending, and computed with the step; it may part a tie. */
 static bool unchanged(const wb_optimiser *o) {
-    for (int64_t i = 0; i < o->member_count; i++)
-        if (*o->members[i].slot != o->members[i].seen) return false;
+    for (int64_t i = 0; i < o->group_count; i++) {
+        const int64_t first = o->groups[i].first;
+        const bool is_alone = o->members[first].next < 0;
+        for (int64_t k = first; k >= 0; k = o->members[k].next) {
+            const wb_member *m = &o->members[k];
+            if (*m->slot != m->seen && !(is_alone && wb_state_is_written(m->slot))) return false;
+        }
+    }
     return true;
 }
 

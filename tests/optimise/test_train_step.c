@@ -207,6 +207,42 @@ static void a_loss_may_set_a_parameter(void **state) {
     wb_free(made), wb_free(o), wb_free(model);
 }
 
+static wb_array *doubles(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)wb_set(model, "bias", wb_mul_number(wb_get(model, "bias"), 2));
+    return loss(model, batch, user);
+}
+
+/* Of the two new values one would be lost; and of the parts of a step each would set another. */
+static void what_a_loss_sets_is_not_moved_as_well(void **state) {
+    (void)state;
+    wb_layer *model = wb_dense(3, 4), *before = wb_clone(model);
+    wb_optimiser *whole = wb_setup(wb_adam(), model);
+    wb_optimiser *parts = wb_setup(wb_adam(), model, .micro_batches = 2);
+    const wb_batch batch = batch_of(0);
+    assert_null(wb_train_step(doubles, model, &batch, NULL, whole));
+    assert_error(WB_ERROR_ARGUMENT, "the loss function set bias, a parameter that has a gradient");
+    assert_null(wb_train_step(doubles, model, &batch, NULL, parts));
+    assert_error(WB_ERROR_ARGUMENT, "the loss function set bias, a parameter: each part of a step");
+    assert_true(wb_approx(wb_apply(model, batch.x), wb_apply(before, batch.x), 0, 0, NULL, 0));
+    wb_free(whole), wb_free(parts), wb_free(model), wb_free(before);
+}
+
+static wb_array *generated_nan(wb_layer *model, const wb_batch *batch, void *user) {
+    return wb_mul_number(generated(model, batch, user), (double)NAN);
+}
+
+static void a_skipped_step_keeps_what_the_loss_would_set(void **state) {
+    (void)state;
+    wb_layer *model = wb_tree_named({"maker", wb_dense(3, 3)}, {"net", wb_dense(3, 1)});
+    wb_optimiser *o = wb_setup(wb_adam(), model);
+    const wb_batch batch = batch_of(0);
+    wb_array *before = wb_copy(wb_get(model, "net.weight"));
+    assert_int_equal(wb_eval(before), WB_OK);
+    assert_non_null(wb_train_step(generated_nan, model, &batch, NULL, o));
+    assert_true(wb_approx(wb_get(model, "net.weight"), before, 0, 0, NULL, 0));
+    wb_free(o), wb_free(model);
+}
+
 static wb_array *steps_itself(wb_layer *model, const wb_batch *batch, void *optimiser) {
     return wb_train_step(loss, model, batch, NULL, optimiser);
 }
@@ -232,9 +268,13 @@ static void a_loss_must_not_take_the_step_itself(void **state) {
 
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
-    const struct CMUnitTest tests[] = {
-        TEST(steps_are_the_same),           TEST(gradients_are_not_kept),
-        TEST(a_held_array_keeps_its_value), TEST(a_failed_step_changes_nothing),
-        TEST(a_loss_may_set_a_parameter),   TEST(a_loss_must_not_take_the_step_itself)};
+    const struct CMUnitTest tests[] = {TEST(steps_are_the_same),
+                                       TEST(gradients_are_not_kept),
+                                       TEST(a_held_array_keeps_its_value),
+                                       TEST(a_failed_step_changes_nothing),
+                                       TEST(a_loss_may_set_a_parameter),
+                                       TEST(what_a_loss_sets_is_not_moved_as_well),
+                                       TEST(a_skipped_step_keeps_what_the_loss_would_set),
+                                       TEST(a_loss_must_not_take_the_step_itself)};
     return cmocka_run_group_tests_name("optimise/test_train_step", tests, NULL, NULL);
 }
