@@ -72,7 +72,7 @@ WB_API wb_array *wb_csv_labels(const wb_csv *csv, const char *name, int64_t *cla
  * vocabulary is made, which belongs to the scope. */
 WB_API wb_text_entry *wb_csv_vocabulary(const wb_csv *csv, const char *name);
 WB_API wb_array *wb_csv_labels_in(const wb_csv *csv, const char *name, const char *vocabulary);
-/* How many texts are in it: the classes that such labels are of. 0 for NULL. */
+/* How many texts are in it: the classes that such labels are of. 0 for NULL and "". */
 WB_API int64_t wb_vocabulary_size(const char *vocabulary);
 WB_API const char *wb_csv_label(const wb_csv *csv, const char *name, int64_t label);
 

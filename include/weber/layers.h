@@ -588,7 +588,10 @@ typedef struct wb_recurrence_desc {
     char start_;
     wb_layer *cell;    /* required; it belongs to the result, also on failure */
     bool return_state; /* the last states are returned after y */
-    bool lengths;      /* sequences have lengths of their own, as in wb_lstm */
+    /* sequences have lengths of their own, as in wb_lstm. The cell is called with zeros in the
+     * padding, so its derivative must be finite there. The last state of a sequence of length 0 is
+     * 0 where no state was given, whatever the cell begins with */
+    bool lengths;
 } wb_recurrence_desc;
 
 /* A cell, any that wb_recur takes, over a sequence: x (in, time) or (in, time, N) gives y (out,
@@ -679,7 +682,7 @@ WB_API wb_layer *wb_fn_named(const char *name, wb_activation *function);
 
 /* Names a function of your own, made of several operations: as the activation of a layer and in
  * wb_fn it is printed and saved by this name, and wb_load_model and wb_parse find it again; in the
- * whole process, from then on. name is a word of letters, digits and _. Fails with
+ * whole process, from then on. name is a word of at most 47 letters, digits and _. Fails with
  * WB_ERROR_ARGUMENT on another one, and on one that another function has. */
 WB_API wb_status wb_register_function(const char *name, wb_activation *function);
 

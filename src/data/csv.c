@@ -494,7 +494,7 @@ static word *words_of(char *lines, int64_t *count) {
 }
 
 int64_t wb_vocabulary_size(const char *vocabulary) {
-    int64_t count = vocabulary != NULL;
+    int64_t count = vocabulary && *vocabulary;
     for (const char *at = vocabulary; at && (at = strchr(at, '\n')); at++) count++;
     return count;
 }

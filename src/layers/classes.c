@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "layers/layer.h"
+#include "platform/locks.h"
 
 static const wb_layer_class *const own[] = {
 #define WB_LAYER(name) &name,
@@ -17,10 +18,8 @@ typedef struct entry {
 static const wb_link *registered;
 
 void wb_link_add(const wb_link **list, wb_link *link) {
-    link->next = wb_link_first(list);
-    while (!__atomic_compare_exchange_n(list, &link->next, link, false, __ATOMIC_RELEASE,
-                                        __ATOMIC_ACQUIRE))
-        continue;
+    link->next = *list;
+    __atomic_store_n(list, link, __ATOMIC_RELEASE);
 }
 
 const wb_layer_class *wb_class_at(int i) { return i >= 0 && i < OWN ? own[i] : NULL; }
@@ -36,9 +35,7 @@ const wb_layer_class *wb_class_named(const char *name) {
     return NULL;
 }
 
-wb_status wb_register_layer(const wb_layer_class *k) {
-    if (!k || !k->name || !k->fields)
-        return wb_fail(WB_ERROR_ARGUMENT, "wb_register_layer: the class is NULL or has no table");
+static wb_status register_layer(const wb_layer_class *k) {
     const wb_layer_class *known = wb_class_named(k->name);
     if (known == k) return WB_OK;
     if (known)
@@ -49,4 +46,13 @@ wb_status wb_register_layer(const wb_layer_class *k) {
     e->layer_class = k;
     wb_link_add(&registered, &e->link);
     return WB_OK;
+}
+
+wb_status wb_register_layer(const wb_layer_class *k) {
+    if (!k || !k->name || !k->fields)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_register_layer: the class is NULL or has no table");
+    wb_lock_take(WB_LOCK_NAMES);
+    const wb_status status = register_layer(k);
+    wb_lock_give(WB_LOCK_NAMES);
+    return status;
 }

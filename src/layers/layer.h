@@ -188,8 +188,8 @@ wb_array *wb_lengths_keep(wb_array *mask, int states, wb_array **now, wb_array *
 /* x with the steps of each sequence in reverse, and the padding where it is. */
 wb_array *wb_lengths_reverse(wb_array *x, wb_array *lengths);
 
-/* A list that only grows: any thread adds to it, and walks through it, without a lock. The last one
- * that was added comes first. */
+/* A list that only grows: any thread walks through it without a lock; who adds holds NAMES, from
+ * the question whether the name is free on. The last one that was added comes first. */
 typedef struct wb_link {
     const struct wb_link *next;
 } wb_link;

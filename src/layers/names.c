@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "layers/layer.h"
+#include "platform/locks.h"
 
 typedef struct named {
     const char *name;
@@ -75,21 +76,18 @@ wb_activation *wb_activation_named(const char *name) {
     return own ? own->function : function;
 }
 
+/* A word that term.c reads as the name of a function, and not too long for a message. */
 static bool is_word(const char *name) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-    const bool is_digit = *name >= '0' && *name <= '9';
-    return *name && !is_digit && strcmp(name, WB_NAMELESS) != 0 && !name[strspn(name, letters)];
+    static const char *const taken[] = {WB_NAMELESS, "true", "false", "nothing"};
+    enum { MOST = 47 };
+    const size_t length = strspn(name, letters);
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (strcmp(name, taken[i]) == 0) return false;
+    return length > 0 && length <= MOST && !name[length] && !(*name >= '0' && *name <= '9');
 }
 
-wb_status wb_register_function(const char *name, wb_activation *function) {
-    if (!name || !function)
-        return wb_fail(WB_ERROR_ARGUMENT, "wb_register_function: the %s is NULL",
-                       name ? "function" : "name");
-    if (!is_word(name))
-        return wb_fail(WB_ERROR_ARGUMENT,
-                       "wb_register_function: the name must be a word of letters, digits and _, "
-                       "got \"%.80s\"",
-                       name);
+static wb_status register_function(const char *name, wb_activation *function) {
     wb_activation *known = wb_activation_named(name);
     if (known == function) return WB_OK;
     if (known)
@@ -104,6 +102,22 @@ wb_status wb_register_function(const char *name, wb_activation *function) {
     *e = (entry){.named = {copy, function}};
     wb_link_add(&registered, &e->link);
     return WB_OK;
+}
+
+wb_status wb_register_function(const char *name, wb_activation *function) {
+    if (!name || !function)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_register_function: the %s is NULL",
+                       name ? "function" : "name");
+    if (!is_word(name))
+        return wb_fail(
+            WB_ERROR_ARGUMENT,
+            "wb_register_function: the name must be a word of at most 47 letters, digits "
+            "and _, not true, false, nothing or function, got \"%.80s\"",
+            name);
+    wb_lock_take(WB_LOCK_NAMES);
+    const wb_status status = register_function(name, function);
+    wb_lock_give(WB_LOCK_NAMES);
+    return status;
 }
 
 /* ---- names that are nearly right ---- */

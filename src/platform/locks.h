@@ -22,6 +22,7 @@
     X(DEVICES, "src/device/device.c", "devices that are open; a fork holds the mutex of each")     \
     X(DEVICE_TIMES, "src/evaluate/device_times.c", "commands whose end is waited for")             \
     X(LOANS, "src/evaluate/read.c", "arrays that are being read")                                  \
+    X(NAMES, "src/layers/classes.c", "layers and functions that programs register")                \
     X(ORIGINS, "src/array/origin.c", "names of layers")                                            \
     X(THREADS, "src/array/thread.c", "threads, and what they free for each other")                 \
     X(OBJECTS, "src/base/object.c", "live layers; with WEBER_DEBUG=leak all objects")              \

@@ -50,6 +50,7 @@ static void a_vocabulary_numbers_another_table(void **state) {
     assert_non_null(wb_csv_labels(csv, "kind", &classes));
     assert_int_equal(wb_vocabulary_size(names), classes);
     assert_int_equal(wb_vocabulary_size(NULL), 0);
+    assert_int_equal(wb_vocabulary_size(""), 0);
     assert_string_equal(names, "a\nb\nd");
     wb_csv *test = wb_read_csv(file_of("kind\nd\nb\n"));
     assert_values(wb_csv_labels(test, "kind", NULL), 0, 1, 0);
