@@ -92,11 +92,14 @@ static void tell(wb_device *device, int64_t number, wb_status status) {
     pthread_mutex_unlock(&device->mutex);
 }
 
+/* If the device was given up during the wait, the wait ended without the results. */
 static wb_status sync_queue(wb_device *device) {
     pthread_mutex_lock(&device->mutex);
     const int64_t number = ++device->syncs;
     pthread_mutex_unlock(&device->mutex);
-    const wb_status status = wb_device_note(device, device->backend->sync(device->context, NULL));
+    wb_status status = device->backend->sync(device->context, NULL);
+    if (status == WB_OK) status = wb_device_check(device);
+    status = wb_device_note(device, status);
     tell(device, number, status);
     return status;
 }
