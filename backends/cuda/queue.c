@@ -106,7 +106,7 @@ wb_gpu_outcome wb_gpu_queue_status(wb_gpu_queue *queue, const char *what, gpu_po
     int slot = 0;
     while (slot < status->used && status->what[slot] != what) slot++;
     if (slot == WB_GPU_STATUS_SLOTS)
-        slot--; /* shared by what came last: the numbers are right */
+        status->what[--slot] = "gather or scatter"; /* shared by all that came last */
     else if (slot == status->used)
         status->what[status->used++] = what;
     status->is_touched = true;

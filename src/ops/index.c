@@ -78,6 +78,12 @@ wb_array *wb_index_guard(const char *what, wb_array *index, int64_t size) {
     return wb_gather_named(what, wb_zeros(WB_I32, size), index, 0);
 }
 
+wb_array *wb_guarded_index(const char *what, wb_array *index, int64_t size) {
+    wb_array *is_good = AND(GE(index, NUM(0)), LT(index, NUM((double)size)));
+    wb_array *same = ADD(index, wb_index_guard(what, index, size));
+    return wb_cast(SELECT(is_good, same, NUM(0)), (wb_dtype)index->dtype);
+}
+
 /* ---- scatter_add ---- */
 
 bool wb_scatter_check(const char *function, wb_array *base, wb_array **index, wb_array **updates,

@@ -175,6 +175,9 @@ wb_array *wb_gather_named(const char *what, wb_array *x, wb_array *index, int di
 /* Zeros of the index's sizes; to compute them is such an error if it is bad. They are added to what
  * must not be used with a bad index. */
 wb_array *wb_index_guard(const char *what, wb_array *index, int64_t size);
+/* The index, 0 where it is out of range, which is such an error: what uses it cannot be a second
+ * one, which a device might tell first. */
+wb_array *wb_guarded_index(const char *what, wb_array *index, int64_t size);
 /* What a command that finds a bad index is called: the name that its node has, else the
  * operation. */
 const char *wb_index_name(wb_op op, const int64_t *attributes);

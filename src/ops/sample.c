@@ -154,7 +154,7 @@ static wb_array *unless_nan(wb_array *index, wb_array *logits, int dim) {
     wb_array *is_bad = wb_maximum_dims(wb_cast(NE(logits, logits), WB_I32), dim);
     wb_array *looked_at = SELECT(EQ(is_bad, NUM(0)), index, NUM((double)count));
     looked_at = wb_cast(looked_at, WB_I64);
-    return ADD(index, wb_index_guard("categorical: a logit is NaN: class", looked_at, count));
+    return wb_guarded_index("categorical: a logit is NaN: class", looked_at, count);
 }
 
 /* The largest of logits plus Gumbel noise is one of these (Maddison, Tarlow and Minka 2014). What

@@ -54,8 +54,7 @@ static wb_array *put_last(wb_array *base, wb_array *place, wb_array *x, int dim)
 
 /* The index, which is an error of the function when it is computed and out of range. */
 static wb_array *guarded(const char *function, wb_array *index, int64_t size) {
-    if (wb_is_readable(index)) return index;
-    return wb_cast(ADD(index, wb_index_guard(function, index, size)), (wb_dtype)index->dtype);
+    return wb_is_readable(index) ? index : wb_guarded_index(function, index, size);
 }
 
 static wb_array *scattered(wb_array *base, wb_array *index, wb_array *updates, int dim,
