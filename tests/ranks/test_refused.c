@@ -202,8 +202,11 @@ static const role roles[] = {
 };
 enum { ROLES = sizeof roles / sizeof *roles };
 
+/* What the ranks say goes to a file: a launcher that ends on a failure may lose what it was to pass
+ * on. */
 static int be_a_rank(const char *name, const char *library) {
     (void)alarm(RANKS_SECONDS);
+    CHECK(freopen("said", "a", stderr));
     load_mpi(library);
     for (size_t i = 0; i < ROLES; i++)
         if (strcmp(roles[i].name, name) == 0) roles[i].play();
@@ -216,13 +219,13 @@ static bool launch(const char *launcher, const char *library, const role *r) {
     char command[1024];
     (void)snprintf(command, sizeof command, "timeout 120 %s -n 2 %s %s %s >printed 2>&1", launcher,
                    self, r->name, library);
-    (void)unlink("refused");
+    (void)unlink("refused"), stage_write("said", "");
     const bool fails = r->is_without_end && strcmp(launcher, OPEN_MPI) == 0;
     const bool has_failed = system(command) != 0;
-    const char *printed = stage_read("printed");
     const bool is_right =
-        has_failed == fails && (strstr(printed, no_end) != NULL) == r->is_without_end;
-    if (!is_right) (void)fprintf(stderr, "%s\n%s\n", command, printed);
+        has_failed == fails && (strstr(stage_read("said"), no_end) != NULL) == r->is_without_end;
+    if (!is_right) (void)fprintf(stderr, "%s\n%s\n", command, stage_read("said"));
+    if (!is_right) (void)fprintf(stderr, "%s\n", stage_read("printed"));
     return is_right;
 }
 
