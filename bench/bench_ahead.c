@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
     wb_loader *loaders[2];
     for (int ahead = 0; ahead < 2; ahead++)
         loaders[ahead] = wb_loader_new(.x = images, .batchsize = BATCH, .shuffle = true,
-                                       .device = device, .no_background = !ahead);
+                                       .device = device, .background = ahead);
     double us[2][ROUNDS];
     const int rounds = smoke ? 1 : ROUNDS;
     for (int round = -1; round < rounds; round++) /* the first one warms up */

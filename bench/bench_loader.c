@@ -51,7 +51,7 @@ static double steps_us(bench_case *c, int64_t steps) {
 
 static wb_loader *loader_of(wb_array *x, wb_array *y, bool no_background) {
     return wb_loader_new(.x = x, .y = y, .batchsize = B_BATCH, .shuffle = true, .prepare = prepare,
-                         .no_background = no_background);
+                         .background = !no_background);
 }
 
 int main(int argc, char **argv) {

@@ -8,7 +8,7 @@
 static wb_layer *dense(uint32_t number, int64_t in, int64_t out, wb_activation *activation) {
     const float bound = sqrtf(6.0f / (float)(in + out));
     wb_array *w = bench_weight_array(SEQUENCE_WEIGHT + number, bound, out, in);
-    return w ? wb_dense(in, out, activation, .weight = w) : NULL;
+    return w ? wb_dense(in, out, activation, .given_weight = w) : NULL;
 }
 
 /* torch's kernel (out, in, kh, kw) is ours (kw, kh, in, out): the same memory. */
@@ -34,9 +34,9 @@ static wb_layer *normed_groups(uint32_t number, int64_t side, int64_t stride, in
     const int64_t pad = side / 2;
     wb_layer *made =
         pad ? wb_cross_cor(.kernel = {side, side}, .in = in, .out = out, .stride = {stride},
-                           .pad = {pad, pad}, .groups = groups, .no_bias = true)
+                           .pad = {pad, pad}, .groups = groups, .bias = false)
             : wb_cross_cor(.kernel = {side, side}, .in = in, .out = out, .stride = {stride},
-                           .groups = groups, .no_bias = true);
+                           .groups = groups, .bias = false);
     return wb_chain(with_kernel(made, number, side, in / groups, out),
                     wb_batchnorm(out, activation));
 }
@@ -189,7 +189,7 @@ wb_layer *bench_lstm_make(const bench_lstm *s) {
     const float bound = 1 / sqrtf((float)s->cells);
     wb_array *wi = bench_weight_array(SEQUENCE_WEIGHT + 1, bound, 4 * s->cells, s->inputs);
     wb_array *wh = bench_weight_array(SEQUENCE_WEIGHT + 2, bound, 4 * s->cells, s->cells);
-    return wi && wh ? wb_lstm(.wi = wi, .wh = wh) : NULL;
+    return wi && wh ? wb_lstm(.given_wi = wi, .given_wh = wh) : NULL;
 }
 
 static wb_array *gate(wb_array *g, int number) {

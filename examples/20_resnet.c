@@ -16,21 +16,21 @@ enum { CLASSES = 10, BATCH = 32 };
 /* relu(x + conv(relu(conv(x)))), each convolution with its BatchNorm, which has the bias */
 static wb_layer *block(int64_t channels) {
     wb_layer *around =
-        wb_chain(wb_conv({3, 3}, channels, channels, .same_pad = true, .no_bias = true),
+        wb_chain(wb_conv({3, 3}, channels, channels, .same_pad = true, .bias = false),
                  wb_batchnorm(channels, wb_relu),
-                 wb_conv({3, 3}, channels, channels, .same_pad = true, .no_bias = true),
+                 wb_conv({3, 3}, channels, channels, .same_pad = true, .bias = false),
                  wb_batchnorm(channels));
     return wb_chain(wb_skip(around, wb_connect_add), wb_fn(wb_relu));
 }
 
 /* More channels of half the width and height. */
 static wb_layer *halve(int64_t in, int64_t out) {
-    return wb_chain(wb_conv({3, 3}, in, out, .stride = {2}, .pad = {1, 1}, .no_bias = true),
+    return wb_chain(wb_conv({3, 3}, in, out, .stride = {2}, .pad = {1, 1}, .bias = false),
                     wb_batchnorm(out, wb_relu));
 }
 
 static wb_layer *resnet(void) {
-    return wb_chain(wb_conv({3, 3}, 1, 16, .same_pad = true, .no_bias = true),
+    return wb_chain(wb_conv({3, 3}, 1, 16, .same_pad = true, .bias = false),
                     wb_batchnorm(16, wb_relu), block(16), halve(16, 32), block(32), halve(32, 64),
                     block(64), wb_global_meanpool(), wb_flatten(), wb_dense(64, CLASSES));
 }

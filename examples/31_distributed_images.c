@@ -21,11 +21,10 @@
 enum { CLASSES = 10, BATCH = 64, PARTS = 4 };
 
 static wb_layer *lenet(void) {
-    return wb_chain(wb_conv({3, 3}, 1, 16, .pad = {1, 1}, .no_bias = true),
-                    wb_batchnorm(16, wb_relu), wb_maxpool({2, 2}),
-                    wb_conv({3, 3}, 16, 32, wb_relu, .pad = {1, 1}), wb_maxpool({2, 2}),
-                    wb_flatten(), wb_dense(7 * 7 * 32, 128, wb_relu), wb_dropout(.p = 0.3),
-                    wb_dense(128, CLASSES));
+    return wb_chain(wb_conv({3, 3}, 1, 16, .pad = {1, 1}, .bias = false), wb_batchnorm(16, wb_relu),
+                    wb_maxpool({2, 2}), wb_conv({3, 3}, 16, 32, wb_relu, .pad = {1, 1}),
+                    wb_maxpool({2, 2}), wb_flatten(), wb_dense(7 * 7 * 32, 128, wb_relu),
+                    wb_dropout(.p = 0.3), wb_dense(128, CLASSES));
 }
 
 /* bytes 0 .. 255 to numbers 0 .. 1, batch by batch */

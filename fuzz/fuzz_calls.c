@@ -229,7 +229,7 @@ static wb_layer *make_layer(calls *c) {
 
 static wb_loader *make_loader(calls *c) {
     return wb_loader_new(.x = wb_ones(WB_F32, 3, 8), .y = wb_ones(WB_F32, 3, 8),
-                         .batchsize = 1 + below(c, 3), .no_background = below(c, 4) != 3);
+                         .batchsize = 1 + below(c, 3), .background = !(below(c, 4) != 3));
 }
 
 static wb_gradients *make_gradients(calls *c) {

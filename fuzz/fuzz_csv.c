@@ -7,10 +7,9 @@
 enum { NO_HEADER = 1, NAN_FOR_MISSING = 2, SEMICOLON = 4, HAS_NA = 8, MOST_COLUMNS = 8 };
 
 static wb_csv_desc desc_of(uint8_t flags) {
-    return (wb_csv_desc){.separator = flags & SEMICOLON ? ';' : ',',
-                         .no_header = flags & NO_HEADER,
-                         .missing_is_nan = flags & NAN_FOR_MISSING,
-                         .missing = flags & HAS_NA ? "NA" : NULL};
+    return WB_DESC(csv, .separator = flags & SEMICOLON ? ';' : ',', .header = !(flags & NO_HEADER),
+                   .missing_is_nan = flags & NAN_FOR_MISSING,
+                   .missing = flags & HAS_NA ? "NA" : NULL);
 }
 
 static void put_field(FILE *out, const char *field, char behind) {

@@ -26,18 +26,19 @@ extern "C" {
 typedef struct wb_csv wb_csv;
 
 typedef struct wb_csv_desc {
-    char start_;
-    char separator;      /* default ','; no quote and no line end */
-    bool no_header;      /* the first line has values; columns are called "1", "2", ... */
-    const char *missing; /* text of missing values, as "NA"; default: empty fields alone */
-    bool missing_is_nan; /* missing values among numbers become NaN; default: they are errors */
+    WB_START_MEMBER;
+    char separator; /* default ','; no quote and no line end */
+    bool header
+        WB_DEFAULT(true); /* false: the first line has values; columns are called "1", ... */
+    const char *missing;  /* text of missing values, as "NA"; default: empty fields alone */
+    bool missing_is_nan;  /* missing values among numbers become NaN; default: they are errors */
 } wb_csv_desc;
 
 /* Reads a whole file. Fails, naming path and line, if a line has another number of fields than the
  * first one, a quote is not closed or has text after it, a byte is zero, or two columns have one
  * name. */
-#define wb_read_csv(...)       WB_READ_CSV(__VA_ARGS__, .start_ = 0)
-#define WB_READ_CSV(path, ...) wb_read_csv_make(path, (wb_csv_desc){__VA_ARGS__})
+#define wb_read_csv(...)       WB_READ_CSV(__VA_ARGS__, WB_NO_MORE)
+#define WB_READ_CSV(path, ...) WB_MAKE_OF(wb_read_csv_make, path, csv, __VA_ARGS__)
 WB_API wb_csv *wb_read_csv_make(const char *path, wb_csv_desc desc);
 
 WB_API int64_t wb_csv_rows(const wb_csv *csv);    /* without the header */

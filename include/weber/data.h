@@ -117,7 +117,7 @@ typedef wb_status wb_collate_fn(wb_batch *batch, wb_array *const *const *lists, 
 
 /* Zero means default. The arrays are kept by the loader and evaluated when it is made. */
 typedef struct wb_loader_desc {
-    char start_;     /* makes an empty list legal */
+    WB_START_MEMBER;
     wb_array *x, *y; /* the usual two; x is required, but for observe */
     /* further ones: .more = {{"mask", mask}}; wb_batch_get finds them */
     wb_named_array more[WB_MORE_ARRAYS];
@@ -130,7 +130,8 @@ typedef struct wb_loader_desc {
      * and a step of all together is one of batchsize times ranks observations. */
     bool shard;
     const wb_device *device; /* where batches go; default: where the arrays are */
-    bool no_background;      /* prepare each batch when it is asked for, on the caller's thread */
+    /* false: each batch is prepared when it is asked for, on the caller's thread */
+    bool background WB_DEFAULT(true);
     /* Changes a batch in the turn's scope, on the caller's thread: batch->x = wb_cast(batch->x,
      * WB_F32). */
     void (*map)(wb_batch *batch, void *user);
@@ -168,7 +169,7 @@ typedef struct wb_loader_desc {
 /* A loader, released by wb_free at any time. Fails, naming arrays and sizes, if one has no
  * observations, if their numbers differ, if batchsize is negative, or if drop_partial leaves no
  * batch at all. */
-#define wb_loader_new(...) wb_loader_make((wb_loader_desc){.start_ = 0, __VA_ARGS__})
+#define wb_loader_new(...) WB_MAKE(wb_loader_make, loader, __VA_ARGS__)
 WB_API wb_loader *wb_loader_make(wb_loader_desc desc);
 
 /* A loader over the same arrays, with the same settings, whose batches go to the device. They are

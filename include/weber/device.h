@@ -57,7 +57,7 @@ typedef enum wb_eltype {
 } wb_eltype;
 
 typedef struct wb_to_desc {
-    char start_;
+    WB_START_MEMBER;
     const wb_device *device;
     void *x; /* an array, a model or struct of layers, a tree, an optimiser */
     wb_eltype eltype;
@@ -68,7 +68,7 @@ typedef struct wb_to_desc {
  * is x (of a model or tree one more reference, to be freed as any other). Arrays belong to the
  * scope, and gradients flow back through the move to the input's device; models are new ones, whose
  * ties are kept. For an optimiser use wb_move. NULL on failure, NULL for NULL. */
-#define wb_to(...) wb_to_make((wb_to_desc){.start_ = 0, __VA_ARGS__})
+#define wb_to(...) WB_MAKE(wb_to_make, to, __VA_ARGS__)
 WB_API void *wb_to_make(wb_to_desc desc);
 
 /* wb_to(wb_gpu_device(), x), where there is one, else x as wb_cpu gives it; and
@@ -79,7 +79,7 @@ WB_API void *wb_cpu(void *x);
 
 /* The same in place: the arrays in a model's slots, an optimiser's state (then the model that it
  * belongs to comes along), are replaced by those on the device; all of them, or on failure none. */
-#define wb_move(...) wb_move_make((wb_to_desc){.start_ = 0, __VA_ARGS__})
+#define wb_move(...) WB_MAKE(wb_move_make, to, __VA_ARGS__)
 WB_API wb_status wb_move_make(wb_to_desc desc);
 
 /* Where an array, or everything in a model, tree or optimiser is. NULL for NULL and for what holds
@@ -186,7 +186,7 @@ WB_API wb_status wb_device_properties_at(const char *backend, int index, wb_prop
  * of a backend's devices is asked again after wb_use and wb_reset_gpu_device. */
 
 typedef struct wb_get_device_desc {
-    char start_;         /* makes an empty list legal */
+    WB_START_MEMBER;
     const char *backend; /* default: the device of choice */
     int index;           /* among the backend's devices, from 0 */
     bool verbose;        /* says what was chosen and why, whatever WEBER_LOG is */
@@ -200,7 +200,7 @@ typedef struct wb_get_device_desc {
  * Or a device by name and number: wb_get_device("CUDA", 1). Fails if the backend is unknown, not
  * loaded or not functional or has no such device. The CPU has no numbers: an index other than 0 is
  * ignored with a warning. */
-#define wb_get_device(...) wb_get_device_make((wb_get_device_desc){.start_ = 0, __VA_ARGS__})
+#define wb_get_device(...) WB_MAKE(wb_get_device_make, get_device, __VA_ARGS__)
 WB_API const wb_device *wb_get_device_make(wb_get_device_desc desc);
 
 /* The same by one text, as in WEBER_DEVICE: "OpenCL:1", or "OpenCL" for its first GPU, else its
@@ -208,7 +208,7 @@ WB_API const wb_device *wb_get_device_make(wb_get_device_desc desc);
 WB_API const wb_device *wb_get_device_named(const char *name);
 
 typedef struct wb_gpu_device_desc {
-    char start_;
+    WB_START_MEMBER;
     int id;     /* its number in its backend, from 1, before what WEBER_DEVICE says; 0: choose */
     bool force; /* the CPU is an error: "No functional GPU device found!" */
 } wb_gpu_device_desc;
@@ -216,7 +216,7 @@ typedef struct wb_gpu_device_desc {
 /* The same choice for programs that expect a GPU: that there is none is said once, with the
  * reasons; that the preference or WEBER_DEVICE is "CPU" is not. An id on the CPU is ignored with a
  * warning; one that is out of range is an error. Later calls without id do not depend on it. */
-#define wb_gpu_device(...) wb_gpu_device_make((wb_gpu_device_desc){.start_ = 0, __VA_ARGS__})
+#define wb_gpu_device(...) WB_MAKE(wb_gpu_device_make, gpu_device, __VA_ARGS__)
 WB_API const wb_device *wb_gpu_device_make(wb_gpu_device_desc desc);
 
 /* Forgets what was found: plugins that failed are tried again, devices are counted again, and that

@@ -38,11 +38,11 @@ extern "C" {
 /* ---- the group ---- */
 
 typedef struct wb_distributed_desc {
-    char start_;
+    WB_START_MEMBER;
     const char *transport; /* see below */
     const int *devices;    /* "NCCL", "RCCL": number of the device of each rank of a machine */
     int device_count;      /* at least as many as ranks on a machine; 0: device number local rank */
-    bool no_device;        /* chooses none: the program has (wb_set_default_device) */
+    bool choose_device WB_DEFAULT(true); /* false: the program has (wb_set_default_device) */
 } wb_distributed_desc;
 
 /* Joins the group of processes that the environment describes, and says which transport has to
@@ -67,7 +67,7 @@ typedef struct wb_distributed_desc {
  * collective; ranks of different versions of Weber; ranks that do not all arrive within
  * WEBER_TIMEOUT seconds (600); two ranks with one device. */
 #define wb_distributed_initialize(...)                                                             \
-    wb_distributed_initialize_make((wb_distributed_desc){.start_ = 0, .transport = __VA_ARGS__})
+    WB_MAKE(wb_distributed_initialize_make, distributed, .transport = __VA_ARGS__)
 WB_API wb_status wb_distributed_initialize_make(wb_distributed_desc desc);
 WB_API bool wb_distributed_initialized(void);
 

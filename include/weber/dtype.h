@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "desc.h"
+
 #if defined(_WIN32)
 #define WB_API
 #else
@@ -143,13 +145,6 @@ WB_API bool wb_dtype_is_float(wb_dtype dtype);
 /* The type in which an operation on a and b is computed and returned; WB_DTYPE_COUNT where one of
  * them is not a type. */
 WB_API wb_dtype wb_promote(wb_dtype a, wb_dtype b);
-
-/* Zero in a desc means "not given". Where the number 0 itself is meant:
- *
- *     wb_adam(.beta1 = WB_ZERO)               a real that is 0
- *     wb_maxpool({2, 2}, .pad = {1, WB_NONE}) an entry of a list of integers that is 0 */
-#define WB_ZERO (-0.0)
-#define WB_NONE INT64_MIN
 
 #ifdef __cplusplus
 }

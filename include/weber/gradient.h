@@ -117,7 +117,7 @@ typedef wb_status wb_pullback_fn(void *context, wb_array *result, wb_array *cota
                                  wb_array *const *arrays, wb_array **cotangents);
 
 typedef struct wb_function_desc {
-    char start_;
+    WB_START_MEMBER;
     const char *name;               /* in messages; default "function"; must stay */
     wb_array_fn *value;             /* required */
     wb_pullback_fn *pullback;       /* required */
@@ -135,7 +135,7 @@ typedef struct wb_function_desc {
  * Fails, naming function and array, if a cotangent has other sizes or another type than its
  * array. */
 #define wb_function(count, arrays, ...)                                                            \
-    wb_function_make(count, arrays, (wb_function_desc){.start_ = 0, __VA_ARGS__})
+    WB_QUIET_(wb_function_make(count, arrays, WB_GIVEN_(function, __VA_ARGS__)))
 WB_API wb_array *wb_function_make(int count, wb_array *const *arrays, wb_function_desc desc);
 
 /* The same in C, on memory of the host: arrays[i] are the numbers of the arrays, dense, first
@@ -148,7 +148,7 @@ typedef wb_status wb_host_pullback_fn(void *context, int count, const void *cons
                                       void *const *cotangents);
 
 typedef struct wb_host_function_desc {
-    char start_;
+    WB_START_MEMBER;
     const char *name;               /* in messages; default "host_function"; must stay */
     wb_host_fn *value;              /* required */
     wb_host_pullback_fn *pullback;  /* default: no gradient flows through */
@@ -167,7 +167,7 @@ typedef struct wb_host_function_desc {
  *
  *     wb_host_function(1, &x, .value = f, .pullback = f_pullback, .ndim = 1, .sizes = {3}) */
 #define wb_host_function(count, arrays, ...)                                                       \
-    wb_host_function_make(count, arrays, (wb_host_function_desc){.start_ = 0, __VA_ARGS__})
+    WB_QUIET_(wb_host_function_make(count, arrays, WB_GIVEN_(host_function, __VA_ARGS__)))
 WB_API wb_array *wb_host_function_make(int count, wb_array *const *arrays,
                                        wb_host_function_desc desc);
 

@@ -17,14 +17,14 @@ extern "C" {
 typedef wb_array *wb_activation(wb_array *x);
 
 typedef struct wb_dense_desc {
-    char start_;               /* makes every list of arguments legal */
-    int64_t in, out;           /* features, positive; required, unless weight is given */
+    WB_START_MEMBER;
+    int64_t in, out;           /* features, positive; required, unless given_weight is there */
     wb_activation *activation; /* default: identity */
-    bool no_bias;
-    wb_init *init;        /* of the weight; default wb_glorot_uniform */
-    wb_dtype dtype;       /* default f32 */
-    wb_array *weight;     /* given instead of init (out, in) */
-    wb_array *given_bias; /* given instead of zeros (out) */
+    bool bias WB_DEFAULT(true);
+    wb_init *init;          /* of the weight; default wb_glorot_uniform */
+    wb_dtype dtype;         /* default f32 */
+    wb_array *given_weight; /* instead of init (out, in) */
+    wb_array *given_bias;   /* instead of zeros (out) */
 } wb_dense_desc;
 
 /* y = activation(W x + b).
@@ -33,17 +33,17 @@ typedef struct wb_dense_desc {
  *
  * Fails with WB_ERROR_SHAPE if x's first size is not `in`. x is converted to the type of W, with a
  * warning the first time. */
-#define wb_dense(...) wb_dense_make((wb_dense_desc){.start_ = 0, __VA_ARGS__})
+#define wb_dense(...) WB_MAKE(wb_dense_make, dense, __VA_ARGS__)
 WB_API wb_layer *wb_dense_make(wb_dense_desc desc);
 
 typedef struct wb_multi_head_attention_desc {
-    char start_;
+    WB_START_MEMBER;
     int64_t in;         /* features of q; required */
     int64_t k_in, v_in; /* of k and v; default in, k_in */
     int64_t qk, v;      /* of all heads together, divisible by heads; default in, qk */
     int64_t out;        /* default in */
     int64_t heads;      /* default 8 */
-    bool with_bias;     /* of the four Dense layers */
+    bool bias;          /* of the four Dense layers */
     double dropout;     /* of the weights, in training; default 0 */
     bool causal;        /* a query sees its own position and those before, as in wb_attention */
     double rotary;      /* base of rotary positions of q and k, as 10000; default 0: none */
@@ -63,11 +63,11 @@ typedef struct wb_multi_head_attention_desc {
  *
  * q  (in, queries, ...)   k  (k_in, keys, ...)   v  (v_in, keys, ...)   y  (out, queries, ...) */
 #define wb_multi_head_attention(...)                                                               \
-    wb_multi_head_attention_make((wb_multi_head_attention_desc){.start_ = 0, __VA_ARGS__})
+    WB_MAKE(wb_multi_head_attention_make, multi_head_attention, __VA_ARGS__)
 WB_API wb_layer *wb_multi_head_attention_make(wb_multi_head_attention_desc desc);
 
 typedef struct wb_transformer_block_desc {
-    char start_;
+    WB_START_MEMBER;
     int64_t in;                /* features; required */
     int64_t heads;             /* of each attention, divides in; default 8 */
     int64_t hidden;            /* features inside of the feed-forward part; default 4 in */
@@ -75,11 +75,11 @@ typedef struct wb_transformer_block_desc {
     double dropout;            /* of the attention's weights, there, and of both parts; default 0 */
     bool causal;               /* a position sees itself and those before */
     bool norm_first;           /* norms before the parts, as in GPT-2, not after the sums */
-    bool no_bias;              /* of Dense layers and norms */
-    double rotary;             /* of `attention`, as in wb_multi_head_attention */
-    double eps;                /* of the norms, above 0; default 1e-5 */
-    wb_init *init;             /* of Dense layers; default wb_glorot_uniform */
-    wb_dtype dtype;            /* default f32 */
+    bool bias WB_DEFAULT(true); /* of Dense layers and norms */
+    double rotary;              /* of `attention`, as in wb_multi_head_attention */
+    double eps;                 /* of the norms, above 0; default 1e-5 */
+    wb_init *init;              /* of Dense layers; default wb_glorot_uniform */
+    wb_dtype dtype;             /* default f32 */
 } wb_transformer_block_desc;
 
 /* One block of a transformer; blocks follow each other in a chain. Each part F of it is
@@ -99,21 +99,21 @@ typedef struct wb_transformer_block_desc {
  * (weber/ops.h, wb_attention). What comes with x is returned after y, so that the next block gets
  * it, too. Fails with WB_ERROR_ARGUMENT where heads do not divide `in`. */
 #define wb_transformer_encoder(...)                                                                \
-    wb_transformer_encoder_make((wb_transformer_block_desc){.start_ = 0, __VA_ARGS__})
+    WB_MAKE(wb_transformer_encoder_make, transformer_block, __VA_ARGS__)
 #define wb_transformer_decoder(...)                                                                \
-    wb_transformer_decoder_make((wb_transformer_block_desc){.start_ = 0, __VA_ARGS__})
+    WB_MAKE(wb_transformer_decoder_make, transformer_block, __VA_ARGS__)
 WB_API wb_layer *wb_transformer_encoder_make(wb_transformer_block_desc desc);
 WB_API wb_layer *wb_transformer_decoder_make(wb_transformer_block_desc desc);
 
 typedef struct wb_bilinear_desc {
-    char start_;
-    int64_t in, in2, out;      /* features; required, unless weight is given; in2 default in */
+    WB_START_MEMBER;
+    int64_t in, in2, out; /* features; required, unless given_weight is there; in2 default in */
     wb_activation *activation; /* default: identity */
-    bool no_bias;
-    wb_init *init;        /* of the weight; default wb_glorot_uniform */
-    wb_dtype dtype;       /* default f32 */
-    wb_array *weight;     /* given instead of init (out, in, in2) */
-    wb_array *given_bias; /* given instead of zeros (out) */
+    bool bias WB_DEFAULT(true);
+    wb_init *init;          /* of the weight; default wb_glorot_uniform */
+    wb_dtype dtype;         /* default f32 */
+    wb_array *given_weight; /* instead of init (out, in, in2) */
+    wb_array *given_bias;   /* instead of zeros (out) */
 } wb_bilinear_desc;
 
 /* z_k = activation(x' W_k y + b_k), of one array or two: wb_apply(l, x) takes x for y, too.
@@ -122,26 +122,27 @@ typedef struct wb_bilinear_desc {
  * x  (in[, N])     y  (in2[, N])     W  (out, in, in2)     b  (out)     z  (out[, N])
  *
  * Fails with WB_ERROR_SHAPE where features or N do not fit. (Flux) */
-#define wb_bilinear(...) wb_bilinear_make((wb_bilinear_desc){.start_ = 0, __VA_ARGS__})
+#define wb_bilinear(...) WB_MAKE(wb_bilinear_make, bilinear, __VA_ARGS__)
 WB_API wb_layer *wb_bilinear_make(wb_bilinear_desc desc);
 
 typedef struct wb_conv_desc {
-    char start_;
-    /* as many as x has spatial dimensions; required, unless weight is given */
+    WB_START_MEMBER;
+    /* as many as x has spatial dimensions; required, unless given_weight is there */
     int64_t kernel[3];
     int64_t in, out; /* channels; as kernel */
     wb_activation *activation;
-    int64_t stride[3];   /* default 1; the last number given repeats */
-    int64_t pad[3];      /* before and after, one for each dimension, WB_NONE for a 0; default 0 */
+    int64_t stride[3]; /* default 1; the last number given repeats */
+    int64_t
+        pad[3]; /* before and after: WB_ALL(1), or WB_EACH(1, 0) for each dimension; default 0 */
     int64_t pad_more[3]; /* further padding after */
     int64_t dilation[3]; /* default 1; as stride */
     int64_t groups;      /* divides in and out; default 1 */
     bool same_pad;       /* result sizes are ceil(size / stride) */
-    bool no_bias;
-    wb_init *init;        /* default wb_glorot_uniform */
-    wb_dtype dtype;       /* default f32 */
-    wb_array *weight;     /* given instead of init (kernel..., in / groups, out) */
-    wb_array *given_bias; /* given instead of zeros (out) */
+    bool bias WB_DEFAULT(true);
+    wb_init *init;          /* default wb_glorot_uniform */
+    wb_dtype dtype;         /* default f32 */
+    wb_array *given_weight; /* instead of init (kernel..., in / groups, out) */
+    wb_array *given_bias;   /* instead of zeros (out) */
 } wb_conv_desc;
 
 /* y = activation(w * x + b): a true convolution (the kernel is flipped), as Flux's Conv;
@@ -149,34 +150,35 @@ typedef struct wb_conv_desc {
  *
  * x  (W, [H, [D,]] in, N)     w  (kernel..., in / groups, out)     b  (out)
  * y  (W', ..., out, N) */
-#define wb_conv(...)      wb_conv_make((wb_conv_desc){.start_ = 0, __VA_ARGS__})
-#define wb_cross_cor(...) wb_cross_cor_make((wb_conv_desc){.start_ = 0, __VA_ARGS__})
+#define wb_conv(...)      WB_MAKE(wb_conv_make, conv, __VA_ARGS__)
+#define wb_cross_cor(...) WB_MAKE(wb_cross_cor_make, conv, __VA_ARGS__)
 WB_API wb_layer *wb_conv_make(wb_conv_desc desc);
 WB_API wb_layer *wb_cross_cor_make(wb_conv_desc desc);
 
 /* wb_conv with a group for each channel: x (W, [H, [D,]] in, N), w (kernel..., 1, out), where in
  * divides out; it is a Conv and is printed as one, as in Flux. wb_depthwise_conv({3, 3}, 3, 6).
  * Fails as wb_conv, and with WB_ERROR_ARGUMENT where groups are given that are not in. */
-#define wb_depthwise_conv(...) wb_depthwise_conv_make((wb_conv_desc){.start_ = 0, __VA_ARGS__})
+#define wb_depthwise_conv(...) WB_MAKE(wb_depthwise_conv_make, conv, __VA_ARGS__)
 WB_API wb_layer *wb_depthwise_conv_make(wb_conv_desc desc);
 
 typedef struct wb_pool_desc {
-    char start_;
+    WB_START_MEMBER;
     int64_t kernel[3]; /* required */
     int64_t stride[3]; /* default: the kernel; the last number given repeats */
-    int64_t pad[3];    /* before and after, one for each dimension, WB_NONE for a 0; default 0 */
+    int64_t
+        pad[3]; /* before and after: WB_ALL(1), or WB_EACH(1, 0) for each dimension; default 0 */
     int64_t pad_more[3];
     bool same_pad;
 } wb_pool_desc;
 
 /* x (W, [H, [D,]] C, N): the largest of each window, or its mean, padding counted as zeros. */
-#define wb_maxpool(...)  wb_maxpool_make((wb_pool_desc){.start_ = 0, __VA_ARGS__})
-#define wb_meanpool(...) wb_meanpool_make((wb_pool_desc){.start_ = 0, __VA_ARGS__})
+#define wb_maxpool(...)  WB_MAKE(wb_maxpool_make, pool, __VA_ARGS__)
+#define wb_meanpool(...) WB_MAKE(wb_meanpool_make, pool, __VA_ARGS__)
 WB_API wb_layer *wb_maxpool_make(wb_pool_desc desc);
 WB_API wb_layer *wb_meanpool_make(wb_pool_desc desc);
 
 typedef struct wb_lppool_desc {
-    char start_;
+    WB_START_MEMBER;
     int64_t kernel[3]; /* required */
     int64_t stride[3]; /* these as in wb_pool_desc */
     int64_t pad[3];
@@ -186,21 +188,20 @@ typedef struct wb_lppool_desc {
 } wb_lppool_desc;
 
 /* wb_lppool_op as a layer: wb_lppool({2, 2}, .p = 3). (PyTorch's LPPool) */
-#define wb_lppool(...) wb_lppool_make((wb_lppool_desc){.start_ = 0, __VA_ARGS__})
+#define wb_lppool(...) WB_MAKE(wb_lppool_make, lppool, __VA_ARGS__)
 WB_API wb_layer *wb_lppool_make(wb_lppool_desc desc);
 
 /* (5, 5, 3, N) to (75, N). */
 WB_API wb_layer *wb_flatten(void);
 
 typedef struct wb_reshape_layer_desc {
-    char start_;
+    WB_START_MEMBER;
     int64_t dims[WB_MAX_DIMS - 1]; /* required: the sizes of an observation */
 } wb_reshape_layer_desc;
 
 /* x (..., N) to (dims..., N): each observation gets other sizes. wb_reshape_layer({8, 8, 3}).
  * (Lux's ReshapeLayer) Fails with WB_ERROR_SHAPE on observations of another number of elements. */
-#define wb_reshape_layer(...)                                                                      \
-    wb_reshape_layer_make((wb_reshape_layer_desc){.start_ = 0, __VA_ARGS__})
+#define wb_reshape_layer(...) WB_MAKE(wb_reshape_layer_make, reshape_layer, __VA_ARGS__)
 WB_API wb_layer *wb_reshape_layer_make(wb_reshape_layer_desc desc);
 
 typedef enum wb_upsample_mode {
@@ -211,60 +212,62 @@ typedef enum wb_upsample_mode {
 } wb_upsample_mode;
 
 typedef struct wb_upsample_desc {
-    char start_;
+    WB_START_MEMBER;
     int mode;        /* wb_upsample_mode; default nearest */
     double scale[3]; /* how many times larger; one number is for all dimensions */
     double size[3];  /* or the result's sizes, whole numbers, in the same way. One of the two */
-    bool no_align_corners; /* linear ones: pixels are areas, as in PyTorch's default */
-    bool by_scale; /* with that and a scale: 1 / scale in the place of W / W', as PyTorch has it
-                      without recompute_scale_factor; NNlib, and default: W / W' */
+    /* of linear ones; false: pixels are areas, as in PyTorch's default */
+    bool align_corners WB_DEFAULT(true);
+    /* with false there and a scale: 1 / scale in the place of W / W', as PyTorch has it without
+     * recompute_scale_factor; NNlib, and default: W / W' */
+    bool by_scale;
 } wb_upsample_desc;
 
 /* x (W, [H, [D,]] C, N) to (W', ..., C, N), W' = floor(scale W) or size. nearest: each pixel is
  * repeated, so that scale is whole and size a multiple of W. linear, bilinear, trilinear, for one,
  * two and three spatial dimensions: y_i is between the pixels beside i (W - 1) / (W' - 1), counted
- * from 0, as in Flux, whose corners stay; with no_align_corners beside max(0, (i + 1/2) W / W' -
- * 1/2). wb_upsample(WB_UPSAMPLE_BILINEAR, {2}). (Flux)
+ * from 0, as in Flux, whose corners stay; with .align_corners = false beside max(0, (i + 1/2) W /
+ * W' - 1/2). wb_upsample(WB_UPSAMPLE_BILINEAR, {2}). (Flux)
  *
  * Fails with WB_ERROR_ARGUMENT on scale and size both, none, or that are not whole where they have
  * to be, with WB_ERROR_SHAPE on an x of other dimensions, and where size is not a multiple of
  * x's. */
-#define wb_upsample(...) wb_upsample_make((wb_upsample_desc){.start_ = 0, __VA_ARGS__})
+#define wb_upsample(...) WB_MAKE(wb_upsample_make, upsample, __VA_ARGS__)
 WB_API wb_layer *wb_upsample_make(wb_upsample_desc desc);
 
 /* The same as a function: wb_upsample_op(x, WB_UPSAMPLE_BILINEAR, {2}). */
-#define wb_upsample_op(x, ...) wb_upsample_make_op(x, (wb_upsample_desc){.start_ = 0, __VA_ARGS__})
+#define wb_upsample_op(x, ...) WB_MAKE_OF(wb_upsample_make_op, x, upsample, __VA_ARGS__)
 WB_API wb_array *wb_upsample_make_op(wb_array *x, wb_upsample_desc desc);
 
 /* A set of dimensions: WB_DIM(2) | WB_DIM(3). */
 #define WB_DIM(dim) (1u << (dim))
 
 typedef struct wb_dropout_desc {
-    char start_;
+    WB_START_MEMBER;
     double p;      /* probability of a zero, 0 to 1; default 0 */
     unsigned dims; /* the mask varies along these and is shared along the others; default: all */
 } wb_dropout_desc;
 
 /* In training, zeros with probability p and x / (1 - p) elsewhere; x in test mode; whole numbers
  * become f32 in both. (Srivastava et al. 2014) */
-#define wb_dropout(...) wb_dropout_make((wb_dropout_desc){.start_ = 0, __VA_ARGS__})
+#define wb_dropout(...) WB_MAKE(wb_dropout_make, dropout, __VA_ARGS__)
 WB_API wb_layer *wb_dropout_make(wb_dropout_desc desc);
 
 /* The same as a function: wb_dropout_op(x, 0.5). It draws whenever it is called, in test mode, too,
  * as NNlib's dropout. Fails with WB_ERROR_ARGUMENT unless 0 <= p <= 1. */
-#define wb_dropout_op(x, ...) wb_dropout_make_op(x, (wb_dropout_desc){.start_ = 0, __VA_ARGS__})
+#define wb_dropout_op(x, ...) WB_MAKE_OF(wb_dropout_make_op, x, dropout, __VA_ARGS__)
 WB_API wb_array *wb_dropout_make_op(wb_array *x, wb_dropout_desc desc);
 
 typedef struct wb_batchnorm_desc {
-    char start_;
-    int64_t channels; /* required, unless gamma is given */
+    WB_START_MEMBER;
+    int64_t channels; /* required, unless given_gamma is there */
     wb_activation *activation;
     double eps;      /* above 0; default 1e-5 */
     double momentum; /* above 0, up to 1; default 0.1 */
-    bool no_affine, no_track_stats;
-    wb_dtype dtype;            /* default f32 */
-    wb_array *beta, *gamma;    /* given instead of zeros, ones (channels) */
-    wb_array *mean, *variance; /* given instead of zeros, ones (channels) */
+    bool affine WB_DEFAULT(true), track_stats WB_DEFAULT(true);
+    wb_dtype dtype;                        /* default f32 */
+    wb_array *given_beta, *given_gamma;    /* instead of zeros, ones (channels) */
+    wb_array *given_mean, *given_variance; /* instead of zeros, ones (channels) */
     bool sync; /* in training, the batch is that of all ranks together (weber/distributed.h) */
 } wb_batchnorm_desc;
 
@@ -274,14 +277,15 @@ typedef struct wb_batchnorm_desc {
  * 2015; Flux) Paths: "β", "γ"; "μ", "σ²", which are moved and saved but not trained; a channel's
  * stay where the batch's are not finite.
  *
- * no_affine: without γ and β. no_track_stats: the batch's μ and σ² in test mode too. One number for
- * each channel in training is WB_ERROR_ARGUMENT. sync: two all-reduces forward, two backward; all
- * ranks must call the layer, those without observations, too; with one rank it changes nothing. */
-#define wb_batchnorm(...) wb_batchnorm_make((wb_batchnorm_desc){.start_ = 0, __VA_ARGS__})
+ * .affine = false: without γ and β. .track_stats = false: the batch's μ and σ² in test mode too.
+ * One number for each channel in training is WB_ERROR_ARGUMENT. sync: two all-reduces forward, two
+ * backward; all ranks must call the layer, those without observations, too; with one rank it
+ * changes nothing. */
+#define wb_batchnorm(...) WB_MAKE(wb_batchnorm_make, batchnorm, __VA_ARGS__)
 WB_API wb_layer *wb_batchnorm_make(wb_batchnorm_desc desc);
 
 typedef struct wb_conv_transpose_desc {
-    char start_;
+    WB_START_MEMBER;
     int64_t kernel[3]; /* these as those of wb_conv_desc */
     int64_t in, out;
     wb_activation *activation;
@@ -294,10 +298,10 @@ typedef struct wb_conv_transpose_desc {
     int64_t groups;
     /* result sizes are size * stride, with dilation 1; the kernel is at least the stride */
     bool same_pad;
-    bool no_bias;
+    bool bias WB_DEFAULT(true);
     wb_init *init;
     wb_dtype dtype;
-    wb_array *weight; /* given instead of init (kernel..., out / groups, in) */
+    wb_array *given_weight; /* instead of init (kernel..., out / groups, in) */
     wb_array *given_bias;
 } wb_conv_transpose_desc;
 
@@ -310,8 +314,7 @@ typedef struct wb_conv_transpose_desc {
  * Fails with WB_ERROR_SHAPE on input of other channels or dimensions and where groups do not divide
  * the channels; with WB_ERROR_ARGUMENT on same_pad with a kernel below the stride. (Zeiler et al.
  * 2010; Flux) */
-#define wb_conv_transpose(...)                                                                     \
-    wb_conv_transpose_make((wb_conv_transpose_desc){.start_ = 0, __VA_ARGS__})
+#define wb_conv_transpose(...) WB_MAKE(wb_conv_transpose_make, conv_transpose, __VA_ARGS__)
 WB_API wb_layer *wb_conv_transpose_make(wb_conv_transpose_desc desc);
 
 /* x (W, [H, [D,]] C, N) to (1, ..., 1, C, N): the mean or the largest of each channel. Fails with
@@ -320,17 +323,15 @@ WB_API wb_layer *wb_global_meanpool(void);
 WB_API wb_layer *wb_global_maxpool(void);
 
 typedef struct wb_adaptive_pool_desc {
-    char start_;
+    WB_START_MEMBER;
     int64_t out[3]; /* required: sizes of the result */
 } wb_adaptive_pool_desc;
 
 /* Pools whose windows follow from the sizes of x: the stride is size / out, rounded down, and the
  * window what the last one then needs (Flux; PyTorch's differ where out does not divide the size).
  * wb_adaptive_meanpool({7, 7}). Fails with WB_ERROR_SHAPE where x is smaller than that. */
-#define wb_adaptive_maxpool(...)                                                                   \
-    wb_adaptive_maxpool_make((wb_adaptive_pool_desc){.start_ = 0, __VA_ARGS__})
-#define wb_adaptive_meanpool(...)                                                                  \
-    wb_adaptive_meanpool_make((wb_adaptive_pool_desc){.start_ = 0, __VA_ARGS__})
+#define wb_adaptive_maxpool(...)  WB_MAKE(wb_adaptive_maxpool_make, adaptive_pool, __VA_ARGS__)
+#define wb_adaptive_meanpool(...) WB_MAKE(wb_adaptive_meanpool_make, adaptive_pool, __VA_ARGS__)
 WB_API wb_layer *wb_adaptive_maxpool_make(wb_adaptive_pool_desc desc);
 WB_API wb_layer *wb_adaptive_meanpool_make(wb_adaptive_pool_desc desc);
 
@@ -340,29 +341,29 @@ WB_API wb_layer *wb_adaptive_meanpool_make(wb_adaptive_pool_desc desc);
 WB_API wb_layer *wb_pixel_shuffle(int64_t r);
 
 typedef struct wb_embedding_desc {
-    char start_;
-    int64_t in, out; /* words and features; required, unless weight is given */
+    WB_START_MEMBER;
+    int64_t in, out; /* words and features; required, unless given_weight is there */
     /* the word whose features are always zeros, counted from 1 as in Flux; 0, the default: none.
      * One-hot input takes W's column as it is */
     int64_t padding_idx;
     wb_init *init; /* default wb_normal_init */
     wb_dtype dtype;
-    wb_array *weight; /* given instead of init (out, in) */
+    wb_array *given_weight; /* instead of init (out, in) */
 } wb_embedding_desc;
 
 /* Features of words: x (...) of integers from 0 to in - 1 gives (out, ...), column x of W (out,
  * in). An array of reals or bools is one-hot: x (in, N) gives W x. A word out of range is an error
  * when the result is computed. Fails with WB_ERROR_SHAPE on reals that have another first size,
  * with WB_ERROR_ARGUMENT where padding_idx is not the number of a word. (Flux) */
-#define wb_embedding(...) wb_embedding_make((wb_embedding_desc){.start_ = 0, __VA_ARGS__})
+#define wb_embedding(...) WB_MAKE(wb_embedding_make, embedding, __VA_ARGS__)
 WB_API wb_layer *wb_embedding_make(wb_embedding_desc desc);
 
 typedef struct wb_position_embedding_desc {
-    char start_;
-    int64_t in, out; /* positions at most, and features; required, unless weight is given */
+    WB_START_MEMBER;
+    int64_t in, out; /* positions at most, and features; required, unless given_weight is there */
     wb_init *init;   /* default: normal with deviation 0.02, as GPT-2's */
     wb_dtype dtype;
-    wb_array *weight; /* given instead of init (out, in) */
+    wb_array *given_weight; /* instead of init (out, in) */
 } wb_position_embedding_desc;
 
 /* Learnt positions: y = x + W's columns 0, 1, ..., one for each position; used after an embedding
@@ -373,7 +374,7 @@ typedef struct wb_position_embedding_desc {
  * Fails with WB_ERROR_SHAPE on other features and on more than `in` positions. (Gehring and others
  * 2017) */
 #define wb_position_embedding(...)                                                                 \
-    wb_position_embedding_make((wb_position_embedding_desc){.start_ = 0, __VA_ARGS__})
+    WB_MAKE(wb_position_embedding_make, position_embedding, __VA_ARGS__)
 WB_API wb_layer *wb_position_embedding_make(wb_position_embedding_desc desc);
 
 /* Positions that are not learnt: y = x + wb_sinusoidal's columns 0, 1, ... (weber/ops.h; Vaswani et
@@ -381,26 +382,25 @@ WB_API wb_layer *wb_position_embedding_make(wb_position_embedding_desc desc);
 WB_API wb_layer *wb_sinusoidal_positions(void);
 
 typedef struct wb_rotary_positions_desc {
-    char start_;
+    WB_START_MEMBER;
     int64_t heads; /* default 1 */
     double base;   /* above 0; default 10000 */
 } wb_rotary_positions_desc;
 
 /* wb_rotary (weber/ops.h; Su et al. 2021) of x (d heads, length, ...), d even, for q and k in a
  * model of one's own; MultiHeadAttention has it as a setting. wb_rotary_positions(.heads = 4). */
-#define wb_rotary_positions(...)                                                                   \
-    wb_rotary_positions_make((wb_rotary_positions_desc){.start_ = 0, __VA_ARGS__})
+#define wb_rotary_positions(...) WB_MAKE(wb_rotary_positions_make, rotary_positions, __VA_ARGS__)
 WB_API wb_layer *wb_rotary_positions_make(wb_rotary_positions_desc desc);
 
 typedef enum wb_bag_reduction { WB_BAG_MEAN, WB_BAG_SUM, WB_BAG_MAX } wb_bag_reduction;
 
 typedef struct wb_embedding_bag_desc {
-    char start_;
-    int64_t in, out; /* words and features; required, unless weight is given */
+    WB_START_MEMBER;
+    int64_t in, out; /* words and features; required, unless given_weight is there */
     int reduction;   /* wb_bag_reduction; default mean */
     wb_init *init;   /* default wb_normal_init */
     wb_dtype dtype;
-    wb_array *weight; /* given instead of init (out, in) */
+    wb_array *given_weight; /* instead of init (out, in) */
 } wb_embedding_bag_desc;
 
 /* The mean, sum or largest of the features of the words in a bag: x (n) of integers from 0 to in -
@@ -412,60 +412,59 @@ typedef struct wb_embedding_bag_desc {
  *
  * Fails with WB_ERROR_SHAPE on other sizes, with WB_ERROR_ARGUMENT on other positions (where their
  * numbers are there already). A word out of range is an error when the result is computed. */
-#define wb_embedding_bag(...)                                                                      \
-    wb_embedding_bag_make((wb_embedding_bag_desc){.start_ = 0, __VA_ARGS__})
+#define wb_embedding_bag(...) WB_MAKE(wb_embedding_bag_make, embedding_bag, __VA_ARGS__)
 WB_API wb_layer *wb_embedding_bag_make(wb_embedding_bag_desc desc);
 
 typedef struct wb_groupnorm_desc {
-    char start_;
+    WB_START_MEMBER;
     int64_t channels, groups; /* required; groups divide the channels */
     wb_activation *activation;
     double eps; /* above 0; default 1e-5 */
-    bool no_affine;
+    bool affine WB_DEFAULT(true);
     wb_dtype dtype;
-    wb_array *beta, *gamma; /* given instead of zeros, ones (channels) */
+    wb_array *given_beta, *given_gamma; /* instead of zeros, ones (channels) */
 } wb_groupnorm_desc;
 
 /* y = activation(γ (x - μ) / √(σ² + eps) + β) with μ and σ² of each group of consecutive channels
  * of each image; x (..., channels, N). wb_groupnorm(8, 2). (Wu and He 2018) Fails with
  * WB_ERROR_SHAPE where the groups do not divide the channels and where x has others. */
-#define wb_groupnorm(...) wb_groupnorm_make((wb_groupnorm_desc){.start_ = 0, __VA_ARGS__})
+#define wb_groupnorm(...) WB_MAKE(wb_groupnorm_make, groupnorm, __VA_ARGS__)
 WB_API wb_layer *wb_groupnorm_make(wb_groupnorm_desc desc);
 
 typedef struct wb_instancenorm_desc {
-    char start_;
-    int64_t channels; /* required, unless gamma is given */
+    WB_START_MEMBER;
+    int64_t channels; /* required, unless given_gamma is there */
     wb_activation *activation;
     double eps;      /* above 0; default 1e-5 */
     double momentum; /* above 0, up to 1; default 0.1 */
-    bool with_affine, with_track_stats;
+    bool affine, track_stats;
     wb_dtype dtype;
-    wb_array *beta, *gamma;    /* given instead of zeros, ones (channels) */
-    wb_array *mean, *variance; /* given instead of zeros, ones (channels) */
+    wb_array *given_beta, *given_gamma;    /* instead of zeros, ones (channels) */
+    wb_array *given_mean, *given_variance; /* instead of zeros, ones (channels) */
 } wb_instancenorm_desc;
 
 /* y = activation(γ (x - μ) / √(σ² + eps) + β) with μ and σ² of each channel of each image; x (...,
  * channels, N). wb_instancenorm(64). (Ulyanov, Vedaldi and Lempitsky 2016; Flux)
  *
- * with_affine: with γ and β. with_track_stats: test mode takes running ones, as BatchNorm's, which
+ * affine: with γ and β. track_stats: test mode takes running ones, as BatchNorm's, which
  * are moved by the means over the images of their μ and σ². Without spatial dimensions x gives β.
  * Fails with WB_ERROR_SHAPE on input of other channels; with WB_ERROR_ARGUMENT where running
  * statistics would take in one number for each channel of an image. */
-#define wb_instancenorm(...) wb_instancenorm_make((wb_instancenorm_desc){.start_ = 0, __VA_ARGS__})
+#define wb_instancenorm(...) WB_MAKE(wb_instancenorm_make, instancenorm, __VA_ARGS__)
 WB_API wb_layer *wb_instancenorm_make(wb_instancenorm_desc desc);
 
 typedef struct wb_rmsnorm_desc {
-    char start_;
+    WB_START_MEMBER;
     int64_t size[WB_MAX_DIMS]; /* the first sizes of x; required */
     double eps;                /* above 0; default 1e-5 */
     wb_dtype dtype;
-    wb_array *scale; /* given instead of ones (size...) */
+    wb_array *given_scale; /* instead of ones (size...) */
 } wb_rmsnorm_desc;
 
 /* y = scale x / √(mean(x²) + eps), the mean over the first dimensions of each observation.
  * wb_rmsnorm({64}). (Zhang and Sennrich 2019) Fails with WB_ERROR_SHAPE where x does not begin with
  * these sizes. */
-#define wb_rmsnorm(...) wb_rmsnorm_make((wb_rmsnorm_desc){.start_ = 0, __VA_ARGS__})
+#define wb_rmsnorm(...) WB_MAKE(wb_rmsnorm_make, rmsnorm, __VA_ARGS__)
 WB_API wb_layer *wb_rmsnorm_make(wb_rmsnorm_desc desc);
 
 /* Dropout for selu: in training a number becomes selu's lowest value with probability p, and all
@@ -474,28 +473,28 @@ WB_API wb_layer *wb_rmsnorm_make(wb_rmsnorm_desc desc);
 WB_API wb_layer *wb_alpha_dropout(double p);
 
 typedef struct wb_scale_desc {
-    char start_;
-    int64_t size[WB_MAX_DIMS]; /* required, unless scale is given */
+    WB_START_MEMBER;
+    int64_t size[WB_MAX_DIMS]; /* required, unless given_scale is there */
     wb_activation *activation;
-    bool no_bias;
+    bool bias WB_DEFAULT(true);
     wb_init *init; /* of the scale; default wb_ones_init */
     wb_dtype dtype;
-    wb_array *scale, *given_bias; /* given instead of ones, zeros (size...) */
+    wb_array *given_scale, *given_bias; /* instead of ones, zeros (size...) */
 } wb_scale_desc;
 
 /* y = activation(scale x + bias), element by element; sizes of 1 are repeated, in x and in size.
  * wb_scale({3, 4}, wb_relu). (Flux; its Diagonal before 0.13) Fails with WB_ERROR_SHAPE where x and
  * size do not broadcast. */
-#define wb_scale(...) wb_scale_make((wb_scale_desc){.start_ = 0, __VA_ARGS__})
+#define wb_scale(...) WB_MAKE(wb_scale_make, scale, __VA_ARGS__)
 WB_API wb_layer *wb_scale_make(wb_scale_desc desc);
 
 typedef struct wb_layernorm_desc {
-    char start_;
+    WB_START_MEMBER;
     int64_t size[WB_MAX_DIMS]; /* the first sizes of x; required */
     wb_activation *activation;
     double eps; /* above 0; default 1e-5 */
-    bool no_affine;
-    bool no_bias; /* there is a scale alone */
+    bool affine WB_DEFAULT(true);
+    bool bias WB_DEFAULT(true); /* false: there is a scale alone */
     wb_dtype dtype;
 } wb_layernorm_desc;
 
@@ -506,26 +505,26 @@ typedef struct wb_layernorm_desc {
  *
  * (Ba, Kiros and Hinton 2016; Flux 0.16.11, while 0.15 to 0.16.10 had √(σ² + eps²), and older ones
  * σ + eps.) Fails with WB_ERROR_SHAPE where x does not begin with these sizes. */
-#define wb_layernorm(...) wb_layernorm_make((wb_layernorm_desc){.start_ = 0, __VA_ARGS__})
+#define wb_layernorm(...) WB_MAKE(wb_layernorm_make, layernorm, __VA_ARGS__)
 WB_API wb_layer *wb_layernorm_make(wb_layernorm_desc desc);
 
 typedef struct wb_recurrent_desc {
-    char start_;
-    int64_t in, out;           /* required, unless wi is given */
+    WB_START_MEMBER;
+    int64_t in, out;           /* required, unless given_wi is there */
     wb_activation *activation; /* RNN alone; default wb_tanh, wb_identity for none */
-    bool no_bias;
+    bool bias WB_DEFAULT(true);
     bool return_state;              /* layers: the last states, too */
     bool lengths;                   /* layers: an array of lengths comes with x */
     wb_init *init, *init_recurrent; /* of wi, wh; default wb_glorot_uniform */
     wb_dtype dtype;
-    wb_array *wi, *wh, *given_bias; /* given: (gates out, in), (gates out, out), (gates out) */
-    wb_array *wh_candidate;         /* GRUv3 alone: (out, out) */
+    wb_array *given_wi, *given_wh, *given_bias; /* (gates out, in), (gates out, out), (gates out) */
+    wb_array *given_wh_candidate;               /* GRUv3 alone: (out, out) */
     /* a second bias, added to wh h (PyTorch's bias_hh); not of GRUv3. Default: there is none */
-    bool with_bias_h;
-    wb_array *bias_h; /* given instead of zeros (gates out) */
+    bool bias_h;
+    wb_array *given_bias_h; /* instead of zeros (gates out) */
     /* cells: the state that a sequence begins with is trained, as in Flux until 0.14 */
-    bool with_state0;
-    wb_array *state0, *cell0; /* given instead of zeros (out, 1): h, and c of LSTM */
+    bool state0;
+    wb_array *given_state0, *given_cell0; /* instead of zeros (out, 1): h, and c of LSTM */
     /* LSTM: what the bias of σ(g_1) begins with; default 0, in Flux 0.11 to 0.14 1 */
     double forget_bias;
 } wb_recurrent_desc;
@@ -555,14 +554,14 @@ typedef struct wb_recurrent_desc {
  *
  * Fails with WB_ERROR_SHAPE on input, states or given arrays of other sizes, and with
  * WB_ERROR_ARGUMENT on a setting that is another kind's. */
-#define wb_rnn(...)         wb_rnn_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
-#define wb_lstm(...)        wb_lstm_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
-#define wb_gru(...)         wb_gru_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
-#define wb_gru_v3(...)      wb_gru_v3_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
-#define wb_rnn_cell(...)    wb_rnn_cell_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
-#define wb_lstm_cell(...)   wb_lstm_cell_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
-#define wb_gru_cell(...)    wb_gru_cell_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
-#define wb_gru_v3_cell(...) wb_gru_v3_cell_make((wb_recurrent_desc){.start_ = 0, __VA_ARGS__})
+#define wb_rnn(...)         WB_MAKE(wb_rnn_make, recurrent, __VA_ARGS__)
+#define wb_lstm(...)        WB_MAKE(wb_lstm_make, recurrent, __VA_ARGS__)
+#define wb_gru(...)         WB_MAKE(wb_gru_make, recurrent, __VA_ARGS__)
+#define wb_gru_v3(...)      WB_MAKE(wb_gru_v3_make, recurrent, __VA_ARGS__)
+#define wb_rnn_cell(...)    WB_MAKE(wb_rnn_cell_make, recurrent, __VA_ARGS__)
+#define wb_lstm_cell(...)   WB_MAKE(wb_lstm_cell_make, recurrent, __VA_ARGS__)
+#define wb_gru_cell(...)    WB_MAKE(wb_gru_cell_make, recurrent, __VA_ARGS__)
+#define wb_gru_v3_cell(...) WB_MAKE(wb_gru_v3_cell_make, recurrent, __VA_ARGS__)
 WB_API wb_layer *wb_rnn_make(wb_recurrent_desc desc);
 WB_API wb_layer *wb_lstm_make(wb_recurrent_desc desc);
 WB_API wb_layer *wb_gru_make(wb_recurrent_desc desc);
@@ -585,7 +584,7 @@ WB_API wb_layer *wb_gru_v3_cell_make(wb_recurrent_desc desc);
 WB_API wb_layer *wb_recur(wb_layer *cell);
 
 typedef struct wb_recurrence_desc {
-    char start_;
+    WB_START_MEMBER;
     wb_layer *cell;    /* required; it belongs to the result, also on failure */
     bool return_state; /* the last states are returned after y */
     /* sequences have lengths of their own, as in wb_lstm. The cell is called with zeros in the
@@ -598,7 +597,7 @@ typedef struct wb_recurrence_desc {
  * time[, N]), as the recurrent layers do with their own cells. The state begins as the cell begins
  * without one, or as given: wb_apply_many(l, 2, {x, h}). wb_recurrence(cell), wb_recurrence(cell,
  * .return_state = true). (Flux 0.16) Fails with WB_ERROR_SHAPE on an x without steps. */
-#define wb_recurrence(...) wb_recurrence_make((wb_recurrence_desc){.start_ = 0, __VA_ARGS__})
+#define wb_recurrence(...) WB_MAKE(wb_recurrence_make, recurrence, __VA_ARGS__)
 WB_API wb_layer *wb_recurrence_make(wb_recurrence_desc desc);
 
 /* y = forward(x) above what backward makes of x with its steps in reverse, turned back: x (in,
@@ -609,11 +608,11 @@ WB_API wb_layer *wb_recurrence_make(wb_recurrence_desc desc);
 WB_API wb_layer *wb_bidirectional(wb_layer *forward, wb_layer *backward);
 
 typedef struct wb_weight_norm_desc {
-    char start_;
+    WB_START_MEMBER;
     wb_layer *layer;   /* required; it belongs to the result, also on failure */
     const char *which; /* path of its array v, below 48 bytes; default "weight" */
     unsigned dims;     /* the norm is over these, WB_DIM(0) | ...; default: the last */
-    wb_array *g;       /* given instead of the norm of v: size 1 in dims, else as v */
+    wb_array *given_g; /* instead of the norm of v: size 1 in dims, else as v */
 } wb_weight_norm_desc;
 
 /* The layer with g v / √(sum(v²) + e) for its array v, so that length g and direction are learnt by
@@ -624,7 +623,7 @@ typedef struct wb_weight_norm_desc {
  *
  * Fails with WB_ERROR_ARGUMENT where the layer has no such array or it is all zeros, with
  * WB_ERROR_SHAPE on a g of other sizes. */
-#define wb_weight_norm(...) wb_weight_norm_make((wb_weight_norm_desc){.start_ = 0, __VA_ARGS__})
+#define wb_weight_norm(...) WB_MAKE(wb_weight_norm_make, weight_norm, __VA_ARGS__)
 WB_API wb_layer *wb_weight_norm_make(wb_weight_norm_desc desc);
 
 /* The model without its WeightNorms: their layers stand in their places, with the arrays that they

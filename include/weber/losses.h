@@ -29,7 +29,7 @@ typedef enum wb_agg {
 
 /* Settings of all losses; 0 means "not given". One that a loss does not have is an error. */
 typedef struct wb_loss_desc {
-    char start_;       /* makes an empty list legal */
+    WB_START_MEMBER;
     wb_array *p;       /* the prediction (K, ..., N) */
     wb_array *y;       /* the target */
     wb_agg agg;        /* default WB_AGG_MEAN */
@@ -41,26 +41,28 @@ typedef struct wb_loss_desc {
                           0 */
     wb_array *class_weights; /* (K), one for each place along dim. Where a loss adds over classes,
                                 that of the target's class counts in the mean's sum(w) */
-    int64_t ignore; /* where y is this the term does not count; WB_NONE: 0. Of crossentropies it is
-                       an integer label, which need not be a class: -100 */
+    /* where y is this the term does not count; default: none. Of crossentropies it is an integer
+     * label, which need not be a class: -100 */
+    int64_t ignore WB_DEFAULT(INT64_MIN);
     double smoothing; /* a: y (1 - a) + a / K in y's place, with K = 2 in binary losses; below 1 */
     int64_t dim;      /* dimension of classes or features; default 0 */
-    double eps; /* keeps logarithms finite; default: from 1 to the next number of p's type, for
-                   f16 and bf16 of f32 */
+    /* keeps logarithms finite; default (-1): from 1 to the next number of p's type, for f16 and
+     * bf16 of f32; of gaussian_nll 1e-6 */
+    double eps WB_DEFAULT(-1);
 
-    double delta;       /* huber; default 1 */
-    double beta;        /* tversky: weight of what is wrongly predicted; default 0.7 */
-    double gamma;       /* focal losses: the exponent; default 2 */
-    double margin;      /* siamese, triplet: distance; default 1 */
-    double smooth;      /* dice; default 1 */
-    double temperature; /* infonce; default 0.1 */
-    wb_array *negative; /* triplet: what is unlike p; sizes of p */
-    wb_array *variance; /* gaussian_nll: sizes of p, or 1 in some dimensions */
+    double delta WB_DEFAULT(1);         /* huber */
+    double beta WB_DEFAULT(0.7);        /* tversky: weight of what is wrongly predicted */
+    double gamma WB_DEFAULT(2);         /* focal losses: the exponent */
+    double margin WB_DEFAULT(1);        /* siamese, triplet: distance */
+    double smooth WB_DEFAULT(1);        /* dice */
+    double temperature WB_DEFAULT(0.1); /* infonce */
+    wb_array *negative;                 /* triplet: what is unlike p; sizes of p */
+    wb_array *variance;                 /* gaussian_nll: sizes of p, or 1 in some dimensions */
 
-    wb_array *input_lengths;  /* ctc: (N), integers: steps of each column of p; default all */
-    wb_array *target_lengths; /* ctc: (N), integers: labels of each column of y; default all */
-    int64_t blank;            /* ctc: the class of no label; WB_NONE: 0; default the last */
-    bool zero_infinity;       /* ctc: an impossible target's loss is 0 */
+    wb_array *input_lengths;      /* ctc: (N), integers: steps of each column of p; default all */
+    wb_array *target_lengths;     /* ctc: (N), integers: labels of each column of y; default all */
+    int64_t blank WB_DEFAULT(-1); /* ctc: the class of no label; -1: the last, -2: the one before */
+    bool zero_infinity;           /* ctc: an impossible target's loss is 0 */
 } wb_loss_desc;
 
 /* Each loss is a macro over its desc: wb_huber_loss(p, y, .delta = 0.5). Without the macro, for C++
@@ -175,7 +177,7 @@ WB_LOSS(ctc_loss)
 #define wb_triplet_loss(...)             WB_LOSS_OF(triplet_loss, __VA_ARGS__)
 #define wb_infonce_loss(...)             WB_LOSS_OF(infonce_loss, __VA_ARGS__)
 #define wb_ctc_loss(...)                 WB_LOSS_OF(ctc_loss, __VA_ARGS__)
-#define WB_LOSS_OF(name, ...)            wb_##name##_make((wb_loss_desc){.start_ = 0, __VA_ARGS__})
+#define WB_LOSS_OF(name, ...)            WB_MAKE(wb_##name##_make, loss, __VA_ARGS__)
 #endif
 
 /* ---- targets ---- */

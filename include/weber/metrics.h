@@ -23,7 +23,7 @@ typedef enum wb_task {
 } wb_task;
 
 typedef struct wb_evaluate_desc {
-    char start_;
+    WB_START_MEMBER;
     wb_layer *model;
     wb_loader *loader;
     wb_loss_fn *loss;    /* of all as one batch: its mean over what it was divided by
@@ -31,9 +31,9 @@ typedef struct wb_evaluate_desc {
     wb_loss_fn *predict; /* p; default: wb_apply(model, batch->x) */
     void *user;          /* handed to both */
     wb_task task;
-    int64_t k;        /* top k; default 5 */
-    int64_t ignore;   /* classes: a label that does not count; WB_NONE: 0; default: none */
-    double threshold; /* yes or no: p above it is yes; WB_ZERO for logits; default 0.5 */
+    int64_t k;                            /* top k; default 5 */
+    int64_t ignore WB_DEFAULT(INT64_MIN); /* classes: a label that does not count; default: none */
+    double threshold WB_DEFAULT(0.5);     /* yes or no: p above it is yes; 0 for logits */
 } wb_evaluate_desc;
 
 /* NaN is what the task does not have. */
@@ -64,7 +64,7 @@ typedef struct wb_evaluation {
  * keeps all scores until the end, on each rank those of all. Fails on labels in host memory that
  * are no class, on a loader without batches, and where predictions and targets fit no task: then
  * all numbers are NaN, and status says why. */
-#define wb_evaluate(...) wb_evaluate_make((wb_evaluate_desc){.start_ = 0, __VA_ARGS__})
+#define wb_evaluate(...) WB_MAKE(wb_evaluate_make, evaluate, __VA_ARGS__)
 WB_API wb_evaluation wb_evaluate_make(wb_evaluate_desc desc);
 
 #ifdef __cplusplus

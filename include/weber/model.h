@@ -81,8 +81,6 @@ typedef enum wb_field_kind {
     WB_FIELD_PROJECTIONS,
     WB_FIELD_REAL,       /* double */
     WB_FIELD_BOOL,       /* bool */
-    WB_FIELD_WITHOUT,    /* bool no_NAME; true is written NAME=false */
-    WB_FIELD_WITH,       /* bool with_NAME; true is written NAME=true */
     WB_FIELD_ACTIVATION, /* wb_activation *; NULL is the identity */
     WB_FIELD_CONNECTION, /* wb_connection *; NULL: all arrays, tuple */
     WB_FIELD_CHOICE,     /* int, place in the row's choices, from 0 */
@@ -105,9 +103,9 @@ typedef struct wb_field {
     /* arrays and children that belong to the struct but are neither moved nor trained */
     bool fixed;
 
-    /* For settings. A member that is 0 (NULL, false) stands for `usual`; WB_ZERO and WB_NONE stand
-     * for a 0 that is meant. Numbers and pads that are usual are not written into text. `usual` of
-     * some kinds has another meaning:
+    /* For settings. INTEGER, REAL and BOOL begin as `usual` in a new struct; then what the program
+     * puts there counts, but a 0 that is out of range stands for `usual`, too. Numbers, flags and
+     * pads that are usual are not written into text. `usual` of some kinds has another meaning:
      *     EACH        -1  the default of an entry is the same entry of SIZES
      *     ACTIVATION   1  NULL is not the identity
      *     DIMS        -1  0 is the last dimension
@@ -126,10 +124,9 @@ typedef struct wb_field {
     size_t instead;
     /* offset of the array that a number is taken from where it is not given; 0: there is none */
     size_t given_by;
-    /* offset of the WITHOUT that says that this array or child is not there; 0: there is none */
-    size_t without;
-    /* offset of the WITH that says that this array is there; 0: there is none */
-    size_t with;
+    /* offset of the BOOL that says that this array or child is there, or that this setting is not
+     * used; 0: there is none */
+    size_t with, without;
     /* of a CHILD: taken over by wb_layer_complete, as chains take layers */
     bool counted;
     const wb_layer_class *part; /* of a CHILD that is a part of the layer: it is not written */
@@ -234,9 +231,6 @@ enum { WB_MOST_ARRAYS = 16 };
 #define WB_FIXED_CHILD_FIELD(type, field) WB_FIELD_(type, field, WB_FIELD_CHILD, .fixed = true)
 /* The kind, then members of wb_field: WB_SETTING(Power, p, WB_FIELD_REAL, .usual = 2). */
 #define WB_SETTING(type, field, ...) WB_FIELD_(type, field, __VA_ARGS__)
-/* WB_WITHOUT(Power, bias): the member is bool no_bias, and true is written bias=false. */
-#define WB_WITHOUT(type, name_)                                                                    \
-    { .name = #name_, .offset = offsetof(type, no_##name_), .kind = WB_FIELD_WITHOUT }
 
 /* Makes layers of the class known by its name, for wb_load_model: in the whole process, from then
  * on. The class has to stay. Fails on a name that another class has. */
@@ -295,7 +289,7 @@ typedef struct wb_shape {
 } wb_shape;
 
 typedef struct wb_outputsize_desc {
-    char start_;
+    WB_START_MEMBER;
     int64_t inputs[WB_MOST_ARRAYS][WB_MAX_DIMS]; /* sizes of each; 0 ends them. Required */
     bool pad_batch;                              /* each gets a last dimension of size 1 */
     wb_dtype dtype;                              /* of all; default f32 */
@@ -305,7 +299,7 @@ typedef struct wb_outputsize_desc {
  * wb_outputsize(model, {{28, 28, 1, 32}}). Layers are in test mode and keep their states. Fails as
  * wb_apply does, with ndim -1, and where the model gives several arrays. (Flux's outputsize) */
 #define wb_outputsize(model, ...)                                                                  \
-    wb_outputsize_make(model, (wb_outputsize_desc){.start_ = 0, .inputs = __VA_ARGS__})
+    WB_MAKE_OF(wb_outputsize_make, model, outputsize, .inputs = __VA_ARGS__)
 WB_API wb_shape wb_outputsize_make(wb_layer *model, wb_outputsize_desc desc);
 
 /* Mode: automatic layers (the default) follow the thread's flag, which wb_withgradient,
@@ -344,7 +338,7 @@ WB_API wb_status wb_cache(wb_layer *model, int64_t length);
 WB_API int64_t wb_parameter_count(wb_layer *model);
 
 /* The array at a path, owned by the scope: "layers.1.weight", "layers.encoder.bias", "actor". An
- * unknown path is an error that lists the valid ones; an absent array (.no_bias) too. */
+ * unknown path is an error that lists the valid ones; an absent array (.bias = false) too. */
 WB_API wb_array *wb_get(wb_layer *model, const char *path);
 
 /* The layer at a path, "layers.1", borrowed from the model. */

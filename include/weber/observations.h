@@ -26,7 +26,7 @@ extern "C" {
 enum { WB_MOST_PARTS = 16 };
 
 typedef struct wb_split_desc {
-    char start_;
+    WB_START_MEMBER;
     double at[WB_MOST_PARTS - 1];      /* fractions of the observations; 0 ends them */
     int64_t counts[WB_MOST_PARTS - 1]; /* or numbers of observations; 0 ends them */
     bool shuffle;                      /* choose the observations of each part at random */
@@ -45,9 +45,9 @@ typedef struct wb_split_desc {
  * Fractions are rounded to whole observations, halves to even: 7 at 0.5 are 4 and 3. Parts are
  * views, unless observations are shuffled or stratified. Fails if fractions sum to more than 1,
  * numbers to more than n, or arrays differ in n. */
-#define wb_splitobs_all(...) WB_SPLITOBS_ALL(__VA_ARGS__, .start_ = 0)
+#define wb_splitobs_all(...) WB_SPLITOBS_ALL(__VA_ARGS__, WB_NO_MORE)
 #define WB_SPLITOBS_ALL(count, arrays, parts, ...)                                                 \
-    wb_splitobs_all_make(count, arrays, parts, (wb_split_desc){__VA_ARGS__})
+    WB_QUIET_(wb_splitobs_all_make(count, arrays, parts, WB_GIVEN_(split, __VA_ARGS__)))
 WB_API wb_status wb_splitobs_all_make(int count, wb_array *const *arrays, wb_array **parts,
                                       wb_split_desc desc);
 
@@ -96,7 +96,7 @@ WB_API int64_t wb_groupobs(wb_array *labels, int64_t capacity, wb_group *groups)
 WB_API int64_t wb_frequencies(wb_array *labels, int64_t capacity, wb_group *groups);
 
 typedef struct wb_sample_desc {
-    char start_;
+    WB_START_MEMBER;
     double fraction; /* of wb_oversample, above 0 and at most 1; default 1 */
     bool shuffle;    /* choose at random, and mix the result */
     uint64_t seed;
@@ -106,14 +106,14 @@ typedef struct wb_sample_desc {
  * all places in order, then for each label that has too few whole repetitions of its places, and
  * as many of them as are still missing: the first, or with .shuffle a random choice without
  * replacement. */
-#define wb_oversample(...)         WB_OVERSAMPLE(__VA_ARGS__, .start_ = 0)
-#define WB_OVERSAMPLE(labels, ...) wb_oversample_make(labels, (wb_sample_desc){__VA_ARGS__})
+#define wb_oversample(...)         WB_OVERSAMPLE(__VA_ARGS__, WB_NO_MORE)
+#define WB_OVERSAMPLE(labels, ...) WB_MAKE_OF(wb_oversample_make, labels, sample, __VA_ARGS__)
 WB_API wb_array *wb_oversample_make(wb_array *labels, wb_sample_desc desc);
 
 /* Places at which every label stands as often as the rarest one: its first, in ascending order, or
  * with .shuffle a random choice, in random order. */
-#define wb_undersample(...)         WB_UNDERSAMPLE(__VA_ARGS__, .start_ = 0)
-#define WB_UNDERSAMPLE(labels, ...) wb_undersample_make(labels, (wb_sample_desc){__VA_ARGS__})
+#define wb_undersample(...)         WB_UNDERSAMPLE(__VA_ARGS__, WB_NO_MORE)
+#define WB_UNDERSAMPLE(labels, ...) WB_MAKE_OF(wb_undersample_make, labels, sample, __VA_ARGS__)
 WB_API wb_array *wb_undersample_make(wb_array *labels, wb_sample_desc desc);
 
 /* wb_onehot for labels of any value: the result (count, ...), bool, is true at the place of each

@@ -206,7 +206,7 @@ WB_API wb_array *wb_matmul(wb_array *a, wb_array *b);
 WB_API wb_array *wb_matmul_op(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b);
 
 typedef struct wb_attention_desc {
-    char start_;
+    WB_START_MEMBER;
     wb_array *q, *k, *v; /* required */
     int64_t heads;       /* of q; default 1 */
     int64_t kv_heads;    /* of k and v: divides heads; default heads (Ainslie et al. 2023) */
@@ -232,11 +232,11 @@ typedef struct wb_attention_desc {
  * tiles: Dao 2022); elsewhere, with dropout, and where weights or the gradient of a bias are
  * wanted, with keys times queries. Fails with WB_ERROR_SHAPE or WB_ERROR_ARGUMENT on sizes that do
  * not fit, with WB_ERROR_DTYPE on a mask that is not bool. */
-#define wb_attention(...) wb_attention_make((wb_attention_desc){.start_ = 0, __VA_ARGS__})
+#define wb_attention(...) WB_MAKE(wb_attention_make, attention, __VA_ARGS__)
 WB_API wb_array *wb_attention_make(wb_attention_desc desc);
 
 typedef struct wb_rotary_desc {
-    char start_;
+    WB_START_MEMBER;
     wb_array *x;         /* required */
     int64_t heads;       /* default 1 */
     double base;         /* positive; default 10000 */
@@ -248,7 +248,7 @@ typedef struct wb_rotary_desc {
  * turned by the angle p base^(-2 i / d). x (d heads, length, ...), and so is the result; for q and
  * k before wb_attention. Fails with WB_ERROR_SHAPE or WB_ERROR_ARGUMENT where features are not even
  * for each head. */
-#define wb_rotary(...) wb_rotary_make((wb_rotary_desc){.start_ = 0, __VA_ARGS__})
+#define wb_rotary(...) WB_MAKE(wb_rotary_make, rotary, __VA_ARGS__)
 WB_API wb_array *wb_rotary_make(wb_rotary_desc desc);
 
 /* Sinusoidal positions (features, length) to be added to embeddings: with h = features / 2 and
@@ -299,10 +299,10 @@ WB_API wb_array *wb_diag(wb_array *x, int64_t k);
 /* A window over 1 to 3 spatial dimensions. Zero means default. Of kernel, stride and dilation the
  * last number that is given repeats for the other dimensions: .stride = {2} is {2, 2}. */
 typedef struct wb_window_desc {
-    char start_;       /* makes an empty list legal */
+    WB_START_MEMBER;
     int64_t kernel[3]; /* pools, unfold and fold only: window sizes; default 1 */
     int64_t stride[3]; /* default 1; for pools the kernel */
-    /* before and after each dimension; default 0. All dimensions or none: WB_NONE says 0. */
+    /* before and after each dimension; default 0: WB_ALL(1), or WB_EACH(1, 0) for each */
     int64_t pad[3];
     int64_t pad_more[3];    /* further padding after (uneven); may be negative */
     int64_t dilation[3];    /* default 1 */
@@ -312,14 +312,14 @@ typedef struct wb_window_desc {
 
 /* f(x, settings) and f(x, w, settings), with or without settings: wb_maxpool_op(x),
  * wb_maxpool_op(x, .kernel = {2, 2}). */
-#define WB_WITH_WINDOW(f, x, ...)      f(x, (wb_window_desc){__VA_ARGS__})
-#define WB_WITH_WINDOW_2(f, x, w, ...) f(x, w, (wb_window_desc){__VA_ARGS__})
+#define WB_WITH_WINDOW(f, x, ...)      WB_MAKE_OF(f, x, window, __VA_ARGS__)
+#define WB_WITH_WINDOW_2(f, x, w, ...) WB_QUIET_(f(x, w, WB_GIVEN_(window, __VA_ARGS__)))
 
 /* x (W, [H, [D,]] C, N) with w (kw, [kh, [kd,]] C / groups, K) gives (W', ..., K, N),
  * W' = floor((W + paddings - dilation (kw - 1) - 1) / stride) + 1.
  * conv_data and conv_filter are its adjoints: of y in x of the given sizes, of y in w of the given
  * kernel sizes. */
-#define wb_conv_op(x, ...) WB_WITH_WINDOW_2(wb_conv_forward_make, x, __VA_ARGS__, .start_ = 0)
+#define wb_conv_op(x, ...) WB_WITH_WINDOW_2(wb_conv_forward_make, x, __VA_ARGS__, WB_NO_MORE)
 WB_API wb_array *wb_conv_forward_make(wb_array *x, wb_array *w, wb_window_desc desc);
 WB_API wb_array *wb_conv_data_make(wb_array *y, wb_array *w, const int64_t *x_sizes,
                                    wb_window_desc desc);
@@ -331,8 +331,8 @@ WB_API wb_array *wb_conv_filter_make(wb_array *x, wb_array *y, const int64_t *w_
 /* Pools over the spatial dimensions of x (W, [H, [D,]] C, N). Max: padding never wins, the first
  * maximum in memory order gets the gradient. Mean: over the full window, padding counted as zeros
  * (Flux). */
-#define wb_maxpool_op(...)  WB_WITH_WINDOW(wb_maxpool_make_op, __VA_ARGS__, .start_ = 0)
-#define wb_meanpool_op(...) WB_WITH_WINDOW(wb_meanpool_make_op, __VA_ARGS__, .start_ = 0)
+#define wb_maxpool_op(...)  WB_WITH_WINDOW(wb_maxpool_make_op, __VA_ARGS__, WB_NO_MORE)
+#define wb_meanpool_op(...) WB_WITH_WINDOW(wb_meanpool_make_op, __VA_ARGS__, WB_NO_MORE)
 WB_API wb_array *wb_maxpool_make_op(wb_array *x, wb_window_desc desc);
 WB_API wb_array *wb_meanpool_make_op(wb_array *x, wb_window_desc desc);
 
@@ -342,12 +342,12 @@ WB_API wb_array *wb_meanpool_make_op(wb_array *x, wb_window_desc desc);
  * (in f32 for p = 2 above 1.8e19) the result is infinity, as PyTorch's. PyTorch's LPPool and
  * NNlib's lpnormpool have x^p without the bars: for an odd p and negative x NaN or an error.
  * (Gulcehre et al. 2013) Fails with WB_ERROR_ARGUMENT unless p > 0. */
-#define wb_lppool_op(x, ...) WB_WITH_WINDOW_2(wb_lppool_make_op, x, __VA_ARGS__, .start_ = 0)
+#define wb_lppool_op(x, ...) WB_WITH_WINDOW_2(wb_lppool_make_op, x, __VA_ARGS__, WB_NO_MORE)
 WB_API wb_array *wb_lppool_make_op(wb_array *x, double p, wb_window_desc desc);
 
 /* unfold: x (W, ..., C, N) to (W' H' D', kw kh kd C, N); fold: its adjoint, to x of the given
  * sizes. */
-#define wb_unfold(...) WB_WITH_WINDOW(wb_unfold_make, __VA_ARGS__, .start_ = 0)
+#define wb_unfold(...) WB_WITH_WINDOW(wb_unfold_make, __VA_ARGS__, WB_NO_MORE)
 WB_API wb_array *wb_unfold_make(wb_array *x, wb_window_desc desc);
 WB_API wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_sizes,
                               wb_window_desc desc);

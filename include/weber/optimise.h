@@ -173,7 +173,7 @@ typedef struct wb_path_rule {
 enum { WB_PATH_RULES = 8 };
 
 typedef struct wb_setup_desc {
-    char start_;
+    WB_START_MEMBER;
     wb_rule rule; /* weber/rules.h */
     wb_layer *model;
     wb_dtype compute;  /* f16 or bf16: what losses see f32 parameters as; default: as they are */
@@ -188,9 +188,9 @@ typedef struct wb_setup_desc {
     wb_dtype send; /* bf16: ranks send f32 gradients so, and add them in f32; default f32 */
     int zero;      /* 1: states are divided among the ranks; needs .distributed; default 0 */
     bool may_miss; /* a parameter may have a gradient on some ranks alone; needs .distributed */
-    /* ranks compare their parameters and states after so many steps, and at the first one; default
-     * 1000, WB_NONE: at the first one alone */
-    int64_t compare_every;
+    /* ranks compare their parameters and states at the first step and after so many more; 0: at the
+     * first one alone */
+    int64_t compare_every WB_DEFAULT(1000);
     int64_t micro_batches; /* wb_train_step computes each batch in so many parts; default 1 */
 } wb_setup_desc;
 
@@ -246,7 +246,7 @@ typedef struct wb_setup_desc {
  * Two optimisers that train the same parameters in turn, each with states of its own, are a
  * warning, once: in the first step that directly follows one of the other's when both have made a
  * step before; of A, B, A the third. One that takes over for good (A, A, B, B) is none. */
-#define wb_setup(...) wb_setup_make((wb_setup_desc){.start_ = 0, __VA_ARGS__})
+#define wb_setup(...) WB_MAKE(wb_setup_make, setup, __VA_ARGS__)
 WB_API wb_optimiser *wb_setup_make(wb_setup_desc desc);
 
 /* One step: computes gradients, which stay readable, new parameters, state and loss in one plan.

@@ -18,7 +18,7 @@
  *         .name = "Sign",
  *         .settings = {{"eta", WB_SETTING_RATE, 0.01, offsetof(sign_desc, eta)}},
  *         .step = sign_step};
- *     #define sign(...) wb_rule_make(&sign_row, &(sign_desc){.start_ = 0, __VA_ARGS__})
+ *     #define sign(...) wb_rule_make(&sign_row, &(sign_desc){.start_ = 1, __VA_ARGS__})
  *
  * Such a rule is chained, saved, loaded, shown, moved and adjusted by name like the others. */
 #ifndef WEBER_RULES_H
@@ -53,7 +53,7 @@ typedef enum wb_setting_kind {
 typedef struct wb_rule_setting {
     const char *name; /* in files, for wb_adjust_named, and that of the desc's member; NULL: none */
     wb_setting_kind kind;
-    double fallback;  /* where the desc's member is 0; WB_ZERO there is 0 */
+    double fallback;  /* where the desc's member is 0; 0 where its maker writes the defaults */
     size_t offset;    /* of the desc's member */
     const char *flux; /* what wb_show calls it, as Flux does; "!name": its opposite; NULL: name */
 } wb_rule_setting;
@@ -133,113 +133,131 @@ WB_API wb_rule wb_rule_make(const wb_rule_row *row, const void *desc);
                        (wb_rule[]){__VA_ARGS__})
 WB_API wb_rule wb_rule_chain_make(int64_t count, const wb_rule *rules);
 
-/* The rules of Optimisers.jl. x parameter, g gradient, t step from 1; in descs 0 is the default,
- * WB_ZERO is 0. */
+/* The rules of Optimisers.jl. x parameter, g gradient, t step from 1. */
 typedef struct wb_descent_desc {
-    char start_; /* makes an empty list legal */
-    double eta;  /* learning rate; default 0.1 */
+    WB_START_MEMBER;
+    double eta WB_DEFAULT(0.1); /* learning rate */
 } wb_descent_desc;
 typedef struct wb_momentum_desc {
-    char start_;
-    double eta; /* default 0.01 */
-    double rho; /* default 0.9 */
+    WB_START_MEMBER;
+    double eta WB_DEFAULT(0.01);
+    double rho WB_DEFAULT(0.9);
 } wb_momentum_desc;
 typedef struct wb_adam_desc {
-    char start_;
-    double eta;          /* default 0.001 */
-    double beta1, beta2; /* default 0.9, 0.999 */
-    double epsilon;      /* default 1e-8 */
-    double lambda;       /* decay; default 0. This and the next: wb_adamw only, else an error */
-    bool decoupled;      /* decays by lambda x instead of eta lambda x */
+    WB_START_MEMBER;
+    double eta WB_DEFAULT(0.001);
+    double beta1 WB_DEFAULT(0.9), beta2 WB_DEFAULT(0.999);
+    double epsilon WB_DEFAULT(1e-8);
+    double lambda;  /* decay. This and the next: wb_adamw only, else an error */
+    bool decoupled; /* decays by lambda x instead of eta lambda x */
 } wb_adam_desc;
 
 /* x -= eta g */
-#define wb_descent(...) wb_descent_make((wb_descent_desc){.start_ = 0, __VA_ARGS__})
+#define wb_descent(...) WB_MAKE(wb_descent_make, descent, __VA_ARGS__)
 WB_API wb_rule wb_descent_make(wb_descent_desc desc);
 
 /* v = rho v + eta g;  x -= v. So another eta (wb_adjust) is that of gradients from then on; torch
  * has it outside of v. */
-#define wb_momentum(...) wb_momentum_make((wb_momentum_desc){.start_ = 0, __VA_ARGS__})
+#define wb_momentum(...) WB_MAKE(wb_momentum_make, momentum, __VA_ARGS__)
 WB_API wb_rule wb_momentum_make(wb_momentum_desc desc);
 
 /* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
  * x -= eta m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon)      (Kingma and Ba 2015)
  * wb_adamw also takes eta lambda x off (Loshchilov and Hutter 2019), or lambda x if decoupled. */
-#define wb_adam(...)  wb_adam_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
-#define wb_adamw(...) wb_adamw_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
+#define wb_adam(...)  WB_MAKE(wb_adam_make, adam, __VA_ARGS__)
+#define wb_adamw(...) WB_MAKE(wb_adamw_make, adam, __VA_ARGS__)
 WB_API wb_rule wb_adam_make(wb_adam_desc desc);
 WB_API wb_rule wb_adamw_make(wb_adam_desc desc);
 
 typedef struct wb_rmsprop_desc {
-    char start_;
-    double eta;     /* default 0.001 */
-    double rho;     /* default 0.9 */
-    double epsilon; /* default 1e-8 */
-    bool centred;   /* the variance of g instead of the mean of its square */
+    WB_START_MEMBER;
+    double eta WB_DEFAULT(0.001);
+    double rho WB_DEFAULT(0.9);
+    double epsilon WB_DEFAULT(1e-8);
+    bool centred; /* the variance of g instead of the mean of its square */
 } wb_rmsprop_desc;
 
 /* quad = rho quad + (1 - rho) g^2;  lin = rho lin + (1 - rho) g, which only the centred one uses
  * x -= eta g / (sqrt(quad) + epsilon), or with quad - lin^2 in the root      (Tieleman and Hinton
  * 2012) */
-#define wb_rmsprop(...) wb_rmsprop_make((wb_rmsprop_desc){.start_ = 0, __VA_ARGS__})
+#define wb_rmsprop(...) WB_MAKE(wb_rmsprop_make, rmsprop, __VA_ARGS__)
 WB_API wb_rule wb_rmsprop_make(wb_rmsprop_desc desc);
 
 typedef struct wb_nesterov_desc {
-    char start_;
-    double eta; /* default 0.001 */
-    double rho; /* default 0.9 */
+    WB_START_MEMBER;
+    double eta WB_DEFAULT(0.001);
+    double rho WB_DEFAULT(0.9);
 } wb_nesterov_desc;
 typedef struct wb_rprop_desc {
-    char start_;
-    double eta;            /* where the sizes of steps start; default 0.001 */
-    double ell1, ell2;     /* factors where the sign of g turns, and where not; default 0.5, 1.2 */
-    double gamma1, gamma2; /* least and largest size; default 1e-6, 50 */
+    WB_START_MEMBER;
+    double eta WB_DEFAULT(0.001); /* where the sizes of steps start */
+    double ell1 WB_DEFAULT(0.5), ell2
+        WB_DEFAULT(1.2); /* factors where the sign of g turns, and where not */
+    double gamma1 WB_DEFAULT(1e-6), gamma2 WB_DEFAULT(50); /* least and largest size */
 } wb_rprop_desc;
 typedef struct wb_adagrad_desc {
-    char start_;
-    double eta;     /* default 0.1 */
-    double epsilon; /* default 1e-8 */
+    WB_START_MEMBER;
+    double eta WB_DEFAULT(0.1);
+    double epsilon WB_DEFAULT(1e-8);
 } wb_adagrad_desc;
 typedef struct wb_adadelta_desc {
-    char start_;
-    double rho;     /* default 0.9 */
-    double epsilon; /* default 1e-8 */
+    WB_START_MEMBER;
+    double rho WB_DEFAULT(0.9);
+    double epsilon WB_DEFAULT(1e-8);
 } wb_adadelta_desc;
 typedef struct wb_lion_desc {
-    char start_;
-    double eta;          /* default 0.001 */
-    double beta1, beta2; /* default 0.9, 0.99 */
+    WB_START_MEMBER;
+    double eta WB_DEFAULT(0.001);
+    double beta1 WB_DEFAULT(0.9), beta2 WB_DEFAULT(0.99);
 } wb_lion_desc;
 typedef struct wb_decay_desc {
-    char start_;
-    double lambda; /* default 5e-4, of wb_sign_decay 1e-3 */
+    WB_START_MEMBER;
+    double lambda WB_DEFAULT(5e-4);
 } wb_decay_desc;
+typedef struct wb_sign_decay_desc {
+    WB_START_MEMBER;
+    double lambda WB_DEFAULT(1e-3);
+} wb_sign_decay_desc;
 typedef struct wb_clip_grad_desc {
-    char start_;
-    double delta; /* default 10 */
+    WB_START_MEMBER;
+    double delta WB_DEFAULT(10);
 } wb_clip_grad_desc;
 typedef struct wb_clip_norm_desc {
-    char start_;
-    double omega; /* default 10 */
-    double p;     /* which norm: default 2; INFINITY: the largest |g|, -INFINITY: the smallest;
-                     WB_ZERO: how many are not 0. A setting to adjust unless it is 2 */
+    WB_START_MEMBER;
+    double omega WB_DEFAULT(10);
+    /* which norm; INFINITY: the largest |g|, -INFINITY: the smallest, 0: how many are not 0. A
+     * setting to adjust unless it is 2 */
+    double p WB_DEFAULT(2);
 } wb_clip_norm_desc;
 typedef struct wb_accum_grad_desc {
-    char start_;
+    WB_START_MEMBER;
     int64_t n; /* default 1 */
 } wb_accum_grad_desc;
 
 /* x -= (1 + rho) eta g - rho^2 v;  v = rho v - eta g, in this order */
-#define wb_nesterov(...) wb_nesterov_make((wb_nesterov_desc){.start_ = 0, __VA_ARGS__})
+#define wb_nesterov(...) WB_MAKE(wb_nesterov_make, nesterov, __VA_ARGS__)
 WB_API wb_rule wb_nesterov_make(wb_nesterov_desc desc);
 
 /* A step's size of its own for each element, which the signs of g change (Riedmiller and Braun
  * 1993). eta is what sizes start with, which the limits do not touch before a sign agrees or
  * turns: to adjust it later changes nothing. */
-#define wb_rprop(...) wb_rprop_make((wb_rprop_desc){.start_ = 0, __VA_ARGS__})
+#define wb_rprop(...) WB_MAKE(wb_rprop_make, rprop, __VA_ARGS__)
 WB_API wb_rule wb_rprop_make(wb_rprop_desc desc);
 
-/* Kin of Adam, with its m, v and defaults:
+typedef struct wb_oadam_desc {
+    WB_START_MEMBER;
+    double eta WB_DEFAULT(0.001);
+    double beta1 WB_DEFAULT(0.5), beta2 WB_DEFAULT(0.9);
+    double epsilon WB_DEFAULT(1e-8);
+} wb_oadam_desc;
+typedef struct wb_adabelief_desc {
+    WB_START_MEMBER;
+    double eta WB_DEFAULT(0.001);
+    double beta1 WB_DEFAULT(0.9), beta2 WB_DEFAULT(0.999);
+    double epsilon WB_DEFAULT(1e-16);
+} wb_adabelief_desc;
+
+/* Kin of Adam, with its m, v and, but for these two, defaults:
  *   wb_adamax    u = max(beta2 u, |g|) in place of the root, and epsilon beside it
  *                                                                         (Kingma and Ba 2015)
  *   wb_nadam     with Nesterov's momentum, as Flux has it                    (Dozat 2016)
@@ -248,31 +266,31 @@ WB_API wb_rule wb_rprop_make(wb_rprop_desc desc);
  *                                                               (Reddi and others 2018)
  *   wb_oadam     2 s - s_before, s Adam's step; beta 0.5, 0.9     (Daskalakis and others 2018)
  *   wb_adabelief v of g - m; epsilon 1e-16 in v, too              (Zhuang and others 2020) */
-#define wb_adamax(...)    wb_adamax_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
-#define wb_nadam(...)     wb_nadam_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
-#define wb_radam(...)     wb_radam_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
-#define wb_amsgrad(...)   wb_amsgrad_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
-#define wb_oadam(...)     wb_oadam_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
-#define wb_adabelief(...) wb_adabelief_make((wb_adam_desc){.start_ = 0, __VA_ARGS__})
+#define wb_adamax(...)    WB_MAKE(wb_adamax_make, adam, __VA_ARGS__)
+#define wb_nadam(...)     WB_MAKE(wb_nadam_make, adam, __VA_ARGS__)
+#define wb_radam(...)     WB_MAKE(wb_radam_make, adam, __VA_ARGS__)
+#define wb_amsgrad(...)   WB_MAKE(wb_amsgrad_make, adam, __VA_ARGS__)
+#define wb_oadam(...)     WB_MAKE(wb_oadam_make, oadam, __VA_ARGS__)
+#define wb_adabelief(...) WB_MAKE(wb_adabelief_make, adabelief, __VA_ARGS__)
 WB_API wb_rule wb_adamax_make(wb_adam_desc desc);
 WB_API wb_rule wb_nadam_make(wb_adam_desc desc);
 WB_API wb_rule wb_radam_make(wb_adam_desc desc);
 WB_API wb_rule wb_amsgrad_make(wb_adam_desc desc);
-WB_API wb_rule wb_oadam_make(wb_adam_desc desc);
-WB_API wb_rule wb_adabelief_make(wb_adam_desc desc);
+WB_API wb_rule wb_oadam_make(wb_oadam_desc desc);
+WB_API wb_rule wb_adabelief_make(wb_adabelief_desc desc);
 
 /* acc += g^2, from epsilon on;  x -= eta g / (sqrt(acc) + epsilon)   (Duchi and others 2011) */
-#define wb_adagrad(...) wb_adagrad_make((wb_adagrad_desc){.start_ = 0, __VA_ARGS__})
+#define wb_adagrad(...) WB_MAKE(wb_adagrad_make, adagrad, __VA_ARGS__)
 WB_API wb_rule wb_adagrad_make(wb_adagrad_desc desc);
 
 /* acc = rho acc + (1 - rho) g^2;  u = g sqrt(delta + epsilon) / sqrt(acc + epsilon)
  * delta = rho delta + (1 - rho) u^2;  x -= u      (Zeiler 2012; there is no eta) */
-#define wb_adadelta(...) wb_adadelta_make((wb_adadelta_desc){.start_ = 0, __VA_ARGS__})
+#define wb_adadelta(...) WB_MAKE(wb_adadelta_make, adadelta, __VA_ARGS__)
 WB_API wb_rule wb_adadelta_make(wb_adadelta_desc desc);
 
 /* x -= eta sign(beta1 m + (1 - beta1) g);  m = beta2 m + (1 - beta2) g   (Chen and others 2023).
  * Optimisers.jl has the betas of m the other way round. */
-#define wb_lion(...) wb_lion_make((wb_lion_desc){.start_ = 0, __VA_ARGS__})
+#define wb_lion(...) WB_MAKE(wb_lion_make, lion, __VA_ARGS__)
 WB_API wb_rule wb_lion_make(wb_lion_desc desc);
 
 /* Rules for chains. Each changes the gradient g for the next rule; as the last rule of a
@@ -285,35 +303,35 @@ WB_API wb_rule wb_lion_make(wb_lion_desc desc);
  *                    wb_skipped, as with clip_norm
  *   wb_accum_grad    passes the mean of n gradients on at each n-th step; at the others neither
  *                    parameter nor the states of the rules after it change */
-#define wb_weight_decay(...) wb_weight_decay_make((wb_decay_desc){.start_ = 0, __VA_ARGS__})
-#define wb_sign_decay(...)   wb_sign_decay_make((wb_decay_desc){.start_ = 0, __VA_ARGS__})
-#define wb_clip_grad(...)    wb_clip_grad_make((wb_clip_grad_desc){.start_ = 0, __VA_ARGS__})
-#define wb_clip_norm(...)    wb_clip_norm_make((wb_clip_norm_desc){.start_ = 0, __VA_ARGS__})
-#define wb_accum_grad(...)   wb_accum_grad_make((wb_accum_grad_desc){.start_ = 0, __VA_ARGS__})
+#define wb_weight_decay(...) WB_MAKE(wb_weight_decay_make, decay, __VA_ARGS__)
+#define wb_sign_decay(...)   WB_MAKE(wb_sign_decay_make, sign_decay, __VA_ARGS__)
+#define wb_clip_grad(...)    WB_MAKE(wb_clip_grad_make, clip_grad, __VA_ARGS__)
+#define wb_clip_norm(...)    WB_MAKE(wb_clip_norm_make, clip_norm, __VA_ARGS__)
+#define wb_accum_grad(...)   WB_MAKE(wb_accum_grad_make, accum_grad, __VA_ARGS__)
 WB_API wb_rule wb_weight_decay_make(wb_decay_desc desc);
-WB_API wb_rule wb_sign_decay_make(wb_decay_desc desc);
+WB_API wb_rule wb_sign_decay_make(wb_sign_decay_desc desc);
 WB_API wb_rule wb_clip_grad_make(wb_clip_grad_desc desc);
 WB_API wb_rule wb_clip_norm_make(wb_clip_norm_desc desc);
 WB_API wb_rule wb_accum_grad_make(wb_accum_grad_desc desc);
 
 typedef struct wb_lamb_desc {
-    char start_;
-    double eta;          /* default 0.001 */
-    double beta1, beta2; /* default 0.9, 0.999 */
-    double epsilon;      /* default 1e-6 */
-    double lambda;       /* decay; default 0 */
+    WB_START_MEMBER;
+    double eta WB_DEFAULT(0.001);
+    double beta1 WB_DEFAULT(0.9), beta2 WB_DEFAULT(0.999);
+    double epsilon WB_DEFAULT(1e-6);
+    double lambda; /* decay */
 } wb_lamb_desc;
 
 /* u = Adam's step without eta, and lambda x;  x -= eta u |x| / |u|, norms of the whole array, their
  * ratio 1 where one is 0      (You and others 2020) */
-#define wb_lamb(...) wb_lamb_make((wb_lamb_desc){.start_ = 0, __VA_ARGS__})
+#define wb_lamb(...) WB_MAKE(wb_lamb_make, lamb, __VA_ARGS__)
 WB_API wb_rule wb_lamb_make(wb_lamb_desc desc);
 
 typedef struct wb_muon_desc {
-    char start_;
-    double eta;    /* default 0.02 */
-    double rho;    /* momentum; default 0.95 */
-    double lambda; /* decay; default 0 */
+    WB_START_MEMBER;
+    double eta WB_DEFAULT(0.02);
+    double rho WB_DEFAULT(0.95); /* momentum */
+    double lambda;               /* decay */
     bool as_adamw; /* steps as large as AdamW's: 0.2 sqrt(max(out, in)) in the place of the root */
 } wb_muon_desc;
 
@@ -321,7 +339,7 @@ typedef struct wb_muon_desc {
  * (wb_setup's .paths), or the first step fails:
  *   b = rho b + g;  u = g + rho b, divided by its length, with its singular values brought near 1
  *   x -= eta lambda x + eta sqrt(max(1, out / in)) u      (Jordan and others 2024) */
-#define wb_muon(...) wb_muon_make((wb_muon_desc){.start_ = 0, __VA_ARGS__})
+#define wb_muon(...) WB_MAKE(wb_muon_make, muon, __VA_ARGS__)
 WB_API wb_rule wb_muon_make(wb_muon_desc desc);
 
 /* The rule on a copy of the parameter in f32 (the state "master"); an f16 or bf16 parameter is its
@@ -333,23 +351,23 @@ WB_API wb_rule wb_mixed_precision(wb_rule rule);
 /* ---- averages of parameters ---- */
 
 typedef struct wb_ema_desc {
-    char start_;
-    double decay; /* default 0.999 */
+    WB_START_MEMBER;
+    double decay WB_DEFAULT(0.999);
 } wb_ema_desc;
 
 /* average = decay average + (1 - decay) x, where x is the parameter after the step; before the
  * first step the average is the parameter. The last rule of a chain: wb_rule_chain(wb_adam(),
  * wb_ema()). wb_averaged gives the model. */
-#define wb_ema(...) wb_ema_make((wb_ema_desc){.start_ = 0, __VA_ARGS__})
+#define wb_ema(...) WB_MAKE(wb_ema_make, ema, __VA_ARGS__)
 WB_API wb_rule wb_ema_make(wb_ema_desc desc);
 
 typedef struct wb_schedule_free_desc {
-    char start_;
-    double eta;          /* default 0.0025; stays the same */
-    double beta1, beta2; /* default 0.9, 0.999 */
-    double epsilon;      /* default 1e-8 */
-    double lambda;       /* decay; default 0 */
-    int64_t warm_up;     /* steps in which the rate rises from 0; default 1: none */
+    WB_START_MEMBER;
+    double eta WB_DEFAULT(0.0025); /* stays the same */
+    double beta1 WB_DEFAULT(0.9), beta2 WB_DEFAULT(0.999);
+    double epsilon WB_DEFAULT(1e-8);
+    double lambda;   /* decay */
+    int64_t warm_up; /* steps in which the rate rises from 0; default 1: none */
 } wb_schedule_free_desc;
 
 /* AdamW that needs no schedule, since the model to use is an average: the parameter y is where
@@ -357,8 +375,7 @@ typedef struct wb_schedule_free_desc {
  *   u = g / (sqrt(v / (1 - beta2^t)) + epsilon) + lambda y;  z -= r u, r = eta min(1, t / warm_up)
  *   x = (1 - c) x + c z, c = r^2 / sum of all r^2;  y = (1 - beta1) z + beta1 x
  * (Defazio and others 2024). Statistics of BatchNorm are those at y. */
-#define wb_schedule_free(...)                                                                      \
-    wb_schedule_free_make((wb_schedule_free_desc){.start_ = 0, __VA_ARGS__})
+#define wb_schedule_free(...) WB_MAKE(wb_schedule_free_make, schedule_free, __VA_ARGS__)
 WB_API wb_rule wb_schedule_free_make(wb_schedule_free_desc desc);
 
 #ifdef __cplusplus

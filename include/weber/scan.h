@@ -40,11 +40,12 @@ typedef void wb_scan_fn(void *context, wb_array **carries, wb_array *const *inpu
 
 /* Settings of wb_scan; zero means default. */
 typedef struct wb_scan_desc {
-    char start_;   /* makes an empty list legal */
-    int64_t steps; /* how many; default: the inputs' size. Wanted where there are no inputs */
-    /* The dimension of the steps, of inputs and outputs; negative: from the end; WB_NONE: 0.
-     * Default: the last. Any other is moved there first, which copies the input. */
-    int64_t dim;
+    WB_START_MEMBER;
+    /* how many; default (-1): the inputs' size. Wanted where there are no inputs */
+    int64_t steps WB_DEFAULT(-1);
+    /* The dimension of the steps, of inputs and outputs; negative: from the end. Any but the last
+     * is moved there first, which copies the input. */
+    int64_t dim WB_DEFAULT(-1);
     bool reverse; /* from the last slice to the first; outputs stay beside their inputs */
 } wb_scan_desc;
 
@@ -68,10 +69,10 @@ typedef struct wb_scan_desc {
  * Fails, naming the carry, output or input and the sizes, if a carry changes its size or type,
  * inputs have different numbers of steps, something is NULL or on another device; then all carries
  * and outputs are NULL. Settings come last: wb_scan(step, w, 1, h, 1, &x, 1, y, .dim = 1). */
-#define wb_scan(...) WB_WITH_SCAN(__VA_ARGS__, .start_ = 0)
+#define wb_scan(...) WB_WITH_SCAN(__VA_ARGS__, WB_NO_MORE)
 #define WB_WITH_SCAN(body, context, ncarries, carries, ninputs, inputs, noutputs, outputs, ...)    \
-    wb_scan_make(body, context, ncarries, carries, ninputs, inputs, noutputs, outputs,             \
-                 (wb_scan_desc){__VA_ARGS__})
+    WB_QUIET_(wb_scan_make(body, context, ncarries, carries, ninputs, inputs, noutputs, outputs,   \
+                           WB_GIVEN_(scan, __VA_ARGS__)))
 WB_API wb_status wb_scan_make(wb_scan_fn *body, void *context, int ncarries, wb_array **carries,
                               int ninputs, wb_array *const *inputs, int noutputs,
                               wb_array **outputs, wb_scan_desc desc);

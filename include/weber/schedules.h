@@ -18,6 +18,8 @@
 #ifndef WEBER_SCHEDULES_H
 #define WEBER_SCHEDULES_H
 
+#include <math.h>
+
 #include "array.h"
 #include "error.h"
 
@@ -58,12 +60,13 @@ WB_API wb_schedule *wb_schedule_warm_up(double from, double to, int64_t n);
 /* ---- up and down ---- */
 
 typedef struct wb_wave_desc {
-    char start_;        /* makes an empty list legal */
+    WB_START_MEMBER;
     double first, last; /* the two numbers between which it goes, in any order */
     int64_t period;     /* steps from one smallest value to the next; cosine: from first to last */
     bool halves;        /* triangle, sin: each period is half as high as the one before */
-    double decay;       /* triangle, sin: the height at step t is times decay^(t - 1); default 1 */
-    bool back;          /* cosine: goes up again as it came down, and so on */
+    /* triangle, sin: the height at step t is times decay^(t - 1) */
+    double decay WB_DEFAULT(1);
+    bool back; /* cosine: goes up again as it came down, and so on */
 } wb_wave_desc;
 
 /* low + (high - low) w, with w over a period, u = (t - 1) / period:
@@ -74,27 +77,25 @@ typedef struct wb_wave_desc {
  *             period + 1, where it stays. Warm restarts, ParameterSchedulers.jl's default, are a
  *             loop (Loshchilov and Hutter 2017):
  *             wb_schedule_loop(wb_schedule_cosine(1e-3, 1e-5, 100), 100). */
-#define wb_schedule_triangle(...)                                                                  \
-    wb_schedule_triangle_make((wb_wave_desc){.start_ = 0, __VA_ARGS__})
-#define wb_schedule_sin(...)    wb_schedule_sin_make((wb_wave_desc){.start_ = 0, __VA_ARGS__})
-#define wb_schedule_cosine(...) wb_schedule_cosine_make((wb_wave_desc){.start_ = 0, __VA_ARGS__})
+#define wb_schedule_triangle(...) WB_MAKE(wb_schedule_triangle_make, wave, __VA_ARGS__)
+#define wb_schedule_sin(...)      WB_MAKE(wb_schedule_sin_make, wave, __VA_ARGS__)
+#define wb_schedule_cosine(...)   WB_MAKE(wb_schedule_cosine_make, wave, __VA_ARGS__)
 WB_API wb_schedule *wb_schedule_triangle_make(wb_wave_desc desc);
 WB_API wb_schedule *wb_schedule_sin_make(wb_wave_desc desc);
 WB_API wb_schedule *wb_schedule_cosine_make(wb_wave_desc desc);
 
 typedef struct wb_one_cycle_desc {
-    char start_;    /* makes an empty list legal */
-    int64_t n;      /* steps */
-    double max;     /* the largest value */
-    double first;   /* default max / 25 */
-    double last;    /* default max / 100,000 */
-    double percent; /* the part of the steps that goes up; default 0.25 */
+    WB_START_MEMBER;
+    int64_t n;                       /* steps */
+    double max;                      /* the largest value */
+    double first WB_DEFAULT(NAN);    /* NaN: max / 25 */
+    double last WB_DEFAULT(NAN);     /* NaN: max / 100,000 */
+    double percent WB_DEFAULT(0.25); /* the part of the steps that goes up */
 } wb_one_cycle_desc;
 
 /* wb_schedule_one_cycle(1000, 1e-2): half a cosine from first at step 1 to max at step ceil(percent
  * n) + 1, then one to last, which is reached, and stays, after step n   (Smith and Topin 2019) */
-#define wb_schedule_one_cycle(...)                                                                 \
-    wb_schedule_one_cycle_make((wb_one_cycle_desc){.start_ = 0, __VA_ARGS__})
+#define wb_schedule_one_cycle(...) WB_MAKE(wb_schedule_one_cycle_make, one_cycle, __VA_ARGS__)
 WB_API wb_schedule *wb_schedule_one_cycle_make(wb_one_cycle_desc desc);
 
 /* ---- of others ---- */

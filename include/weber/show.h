@@ -37,7 +37,7 @@ WB_API wb_status wb_show_text(void *object, char *text, size_t size_bytes);
  *
  * Fails as wb_outputsize does. */
 #define wb_show_sizes(file, model, ...)                                                            \
-    wb_show_sizes_make(file, model, (wb_outputsize_desc){.start_ = 0, .inputs = __VA_ARGS__})
+    WB_QUIET_(wb_show_sizes_make(file, model, WB_GIVEN_(outputsize, .inputs = __VA_ARGS__)))
 WB_API wb_status wb_show_sizes_make(FILE *file, wb_layer *model, wb_outputsize_desc desc);
 
 /* Draws the model as it is applied to an input of these sizes: a box for each layer, with settings,
@@ -51,7 +51,7 @@ WB_API wb_status wb_show_sizes_make(FILE *file, wb_layer *model, wb_outputsize_d
  * Fails as wb_outputsize does, and with WB_ERROR_UNSUPPORTED, with the name of the Debian package,
  * where dot is not installed. */
 #define wb_draw_model(path, model, ...)                                                            \
-    wb_draw_model_make(path, model, (wb_outputsize_desc){.start_ = 0, .inputs = __VA_ARGS__})
+    WB_QUIET_(wb_draw_model_make(path, model, WB_GIVEN_(outputsize, .inputs = __VA_ARGS__)))
 WB_API wb_status wb_draw_model_make(const char *path, wb_layer *model, wb_outputsize_desc desc);
 
 /* Prints a page, in Markdown, on the layers that models in files are made of: their settings with
@@ -71,7 +71,7 @@ typedef struct wb_progress wb_progress;
 
 /* Zero means default. */
 typedef struct wb_progress_desc {
-    char start_;      /* makes an empty list legal */
+    WB_START_MEMBER;
     const char *what; /* what stands before the bar: "epoch 1/5" */
     int64_t total;    /* steps that will come; 0: not known, no bar and no time left */
     int64_t done;     /* steps that were done before */
@@ -90,7 +90,7 @@ typedef struct wb_progress_desc {
  *     wb_progress_end(bar);
  *
  * All take NULL. */
-#define wb_progress_begin(...) wb_progress_make((wb_progress_desc){.start_ = 0, __VA_ARGS__})
+#define wb_progress_begin(...) WB_MAKE(wb_progress_make, progress, __VA_ARGS__)
 WB_API wb_progress *wb_progress_make(wb_progress_desc desc);
 
 /* One step is done. loss (one element, or NULL) is read only when the bar is redrawn. */

@@ -65,7 +65,7 @@ typedef struct wb_load_layer {
 typedef bool wb_layer_filter(void *user, const wb_load_layer *layer);
 
 typedef struct wb_load_desc {
-    char start_;
+    WB_START_MEMBER;
     const char *path;
     wb_layer *model;
     /* where in the file, a path; "": the whole file. Default: "model"; if the file has no "model",
@@ -101,7 +101,7 @@ typedef struct wb_load_desc {
  * Dropout, Dense), and the other way round. If one of the two chains is longer after the filter,
  * its further layers are arrays without a place, or places without an array: an error, unless
  * .partial allows the former. */
-#define wb_load(...) wb_load_make((wb_load_desc){.start_ = 0, __VA_ARGS__})
+#define wb_load(...) WB_MAKE(wb_load_make, load, __VA_ARGS__)
 WB_API wb_status wb_load_make(wb_load_desc desc);
 
 /* The way back, into objects that there are: the same list. Models and trees as wb_load; an
@@ -193,7 +193,7 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
  * without stars whose name is not in the file is one, and so are two names that become the same. */
 
 typedef struct wb_convert_desc {
-    char start_;        /* makes every list of arguments legal */
+    WB_START_MEMBER;
     const char *rename; /* a table's text; default: names stay */
 } wb_convert_desc;
 
@@ -203,8 +203,9 @@ typedef struct wb_convert_desc {
  * bf16 becomes f32 where the format has none. .safetensors holds named
  * arrays and texts about the file; .bson and .npz hold numbers, texts, lists and maps, too; .npz
  * also Julia's structs with their fields. */
-#define wb_convert(from, ...)     WB_CONVERT(from, __VA_ARGS__, .start_ = 0)
-#define WB_CONVERT(from, to, ...) wb_convert_make(from, to, (wb_convert_desc){__VA_ARGS__})
+#define wb_convert(from, ...) WB_CONVERT(from, __VA_ARGS__, WB_NO_MORE)
+#define WB_CONVERT(from, to, ...)                                                                  \
+    WB_QUIET_(wb_convert_make(from, to, WB_GIVEN_(convert, __VA_ARGS__)))
 WB_API wb_status wb_convert_make(const char *from, const char *to, wb_convert_desc desc);
 /* The model at key (NULL: "model", or the whole file), made from the file alone, with the file's
  * types, on the default device: files that wb_save wrote, where the structure stands beside the
@@ -219,7 +220,7 @@ WB_API wb_layer *wb_load_model(const char *path, const char *key);
 WB_API wb_layer *wb_load_model_as(const char *path, const char *key, const char *structure);
 
 typedef struct wb_parse_desc {
-    char start_;
+    WB_START_MEMBER;
     const char *text;
     int64_t input[WB_MAX_DIMS]; /* sizes of the model's input, with the batch; 0 ends them */
     bool pad_batch;             /* the input gets a last dimension of size 1 */
@@ -232,7 +233,7 @@ typedef struct wb_parse_desc {
  * reach the layer from an input of the given sizes: wb_parse(text, .input = {28, 28, 1, 32}),
  * Flux's @autosize. NULL with WB_ERROR_FORMAT for any other text, with WB_ERROR_UNSUPPORTED for
  * a layer or function that Weber does not have (wb_register_layer). */
-#define wb_parse(...) wb_parse_make((wb_parse_desc){.start_ = 0, __VA_ARGS__})
+#define wb_parse(...) WB_MAKE(wb_parse_make, parse, __VA_ARGS__)
 WB_API wb_layer *wb_parse_make(wb_parse_desc desc);
 
 /* ---- files as trees ---- */
@@ -279,7 +280,7 @@ WB_API wb_array *wb_file_array(const wb_file *file, const char *name);
 WB_API wb_file *wb_state(wb_layer *model);
 
 typedef struct wb_loadmodel_desc {
-    char start_;
+    WB_START_MEMBER;
     wb_layer *model;
     /* a model, a state, or an open file: what is at "model" there, or all of it */
     const void *source;
@@ -291,7 +292,7 @@ typedef struct wb_loadmodel_desc {
 
 /* wb_loadmodel(model, source): copies the arrays of another model, or of a tree, into model; the
  * rules are those of wb_load. */
-#define wb_loadmodel(...) wb_loadmodel_make((wb_loadmodel_desc){.start_ = 0, __VA_ARGS__})
+#define wb_loadmodel(...) WB_MAKE(wb_loadmodel_make, loadmodel, __VA_ARGS__)
 WB_API wb_status wb_loadmodel_make(wb_loadmodel_desc desc);
 
 /* What the place holds; WB_RECORD_NULL for NULL. */

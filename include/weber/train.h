@@ -64,17 +64,19 @@ WB_API bool wb_standstill_is_over(wb_standstill *watch, double score);
 /* Multiplies the learning rates of all rules by factor when for more than `patience` calls no score
  * was below best - threshold |best|, where best is the smallest score so far; NaN is not below.
  * The `cooldown` calls after that do not count. As PyTorch's ReduceLROnPlateau, but for negative
- * scores, where that takes (1 - threshold) best. 0 stands for the defaults. */
+ * scores, where that takes (1 - threshold) best. wb_plateau p = WB_PLATEAU(.patience = 3). */
 typedef struct wb_plateau {
-    double factor;    /* above 0 and below 1; default 0.1 */
-    int64_t patience; /* default 10; WB_NONE: 0 */
-    double threshold; /* default 1e-4; WB_ZERO: 0 */
+    WB_START_MEMBER;
+    double factor WB_DEFAULT(0.1); /* above 0 and below 1 */
+    int64_t patience WB_DEFAULT(10);
+    double threshold WB_DEFAULT(1e-4);
     int64_t cooldown; /* default 0 */
     double least;     /* rates do not become smaller than this; default 0 */
     double best;      /* these begin as 0 */
     int64_t bad, waiting;
     bool has_begun;
 } wb_plateau;
+#define WB_PLATEAU(...) WB_QUIET_(WB_VALUE_(wb_plateau, WB_DEFAULTS_plateau, __VA_ARGS__))
 WB_API wb_status wb_plateau_step(wb_plateau *plateau, wb_optimiser *optimiser, double score);
 
 /* ---- the loop ---- */
@@ -117,13 +119,13 @@ typedef struct wb_scheduled {
 } wb_scheduled;
 
 typedef struct wb_train_desc {
-    char start_;
+    WB_START_MEMBER;
     wb_loss_fn *loss;
     wb_layer *model;
     wb_loader *loader;
     wb_optimiser *optimiser;
-    int64_t epochs; /* default 1 */
-    bool progress;  /* on stderr, a bar per epoch with its mean loss; a line where no terminal is */
+    int64_t epochs WB_DEFAULT(1); /* 0 trains nothing, which is said */
+    bool progress; /* on stderr, a bar per epoch with its mean loss; a line where no terminal is */
     wb_train_fn *cb; /* Flux's callbacks, not supported: on_step and on_epoch take their place */
     wb_train_fn *on_step;  /* after each update */
     double throttle;       /* seconds: on_step is called at most once in this time; default 0 */
@@ -137,11 +139,12 @@ typedef struct wb_train_desc {
     int64_t keep;          /* files that stay, the newest; default 3 */
     wb_scheduled schedules[WB_SCHEDULES]; /* by batches since the training began, from 1 */
     wb_loader *validation;                /* the model is evaluated on it after each epoch */
-    wb_evaluate_desc metrics;             /* for that; its model, loader, loss and user are these */
+    /* for that: WB_DESC(evaluate, .k = 3); its model, loader, loss and user are these */
+    wb_evaluate_desc metrics;
     wb_score_fn *score; /* default: the loss of the validation, else the mean loss of the epoch */
     wb_early_stopping early_stopping; /* {.patience = 5}; default: all epochs */
-    wb_plateau plateau;               /* {.factor = 0.1}; default: no change of the rate */
-    bool keep_best; /* the model ends with the arrays of the epoch of the smallest score */
+    wb_plateau plateau; /* WB_PLATEAU(.factor = 0.1); default: no change of the rate */
+    bool keep_best;     /* the model ends with the arrays of the epoch of the smallest score */
     wb_named more[WB_MORE_OBJECTS]; /* also in a checkpoint: {{"average", tree}} */
 } wb_train_desc;
 
@@ -179,7 +182,7 @@ typedef struct wb_train_desc {
  * After each epoch come validation, score, the best model, early stopping, the plateau, and
  * on_epoch, in this order; what they keep is in a checkpoint, too, as "best" and in "training". A
  * training that early stopping has ended is not continued by the same call. */
-#define wb_train(...) wb_train_make((wb_train_desc){.start_ = 0, __VA_ARGS__})
+#define wb_train(...) WB_MAKE(wb_train_make, train, __VA_ARGS__)
 WB_API wb_status wb_train_make(wb_train_desc desc);
 
 #ifdef __cplusplus

@@ -145,6 +145,15 @@ void wb_error_add(const char *format, ...) {
     (void)snprintf(pending.message + used, sizeof pending.message - used, "; %s", words);
 }
 
+bool wb_check_start(const char *function, wb_start start) {
+    if (start == 1) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s: the desc lacks its defaults: make it by WB_DESC, as wb_dense_desc d = "
+                  "WB_DESC(dense, 2, 3), or call the macro (weber/desc.h)",
+                  function);
+    return false;
+}
+
 bool wb_check_list(const char *function, int64_t count, const void *list) {
     if (count == 0 || (count > 0 && list)) return true;
     if (count < 0)

@@ -188,7 +188,7 @@ static bool read_rows(wb_csv *csv) {
 
 /* ---- names ---- */
 
-static int64_t rows_before(const wb_csv *csv) { return csv->desc.no_header ? 0 : 1; }
+static int64_t rows_before(const wb_csv *csv) { return csv->desc.header ? 1 : 0; }
 
 static int by_text(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -219,7 +219,7 @@ static bool have_other_names(const wb_csv *csv) {
 }
 
 static bool name_columns(wb_csv *csv) {
-    if (csv->desc.no_header) {
+    if (!csv->desc.header) {
         csv->numbers = wb_alloc_list(csv->columns, sizeof *csv->numbers);
         for (int64_t i = 0; csv->numbers && i < csv->columns; i++)
             (void)snprintf(csv->numbers[i], sizeof csv->numbers[i], "%lld", (long long)i + 1);
@@ -231,6 +231,7 @@ static bool name_columns(wb_csv *csv) {
 wb_csv *wb_read_csv_make(const char *path, wb_csv_desc desc) {
     if (wb_failed()) return wb_not_run_null("wb_read_csv");
     if (!path) return wb_fail_argument_null("read_csv", "path");
+    if (!wb_check_start("read_csv", desc.start_)) return NULL;
     if (desc.separator && strchr("\"\r\n", desc.separator))
         return wb_fail_null(WB_ERROR_ARGUMENT,
                             "read_csv: separator must be no quote and no line end, got byte %d",
@@ -262,7 +263,7 @@ int64_t wb_csv_columns(const wb_csv *csv) { return may_ask("csv_columns", csv) ?
 
 const char *wb_csv_name(const wb_csv *csv, int64_t column) {
     if (!may_ask("csv_name", csv) || column < 0 || column >= csv->columns) return NULL;
-    return csv->desc.no_header ? csv->numbers[column] : csv->fields[column];
+    return csv->desc.header ? csv->fields[column] : csv->numbers[column];
 }
 
 const char *wb_csv_text(const wb_csv *csv, int64_t row, int64_t column) {

@@ -217,7 +217,7 @@ static bool add_sources(wb_loader *loader, const wb_loader_desc *desc) {
 
 static bool check_desc(const wb_loader_desc *desc) {
     wb_status status = WB_OK;
-    if (!wb_collate_check(desc))
+    if (!wb_check_start("loader", desc->start_) || !wb_collate_check(desc))
         status = WB_ERROR_ARGUMENT;
     else if (!desc->x && !desc->observe)
         (void)wb_fail_argument_null("loader", "x"), status = WB_ERROR_ARGUMENT;
@@ -295,7 +295,7 @@ wb_loader *wb_loader_make(wb_loader_desc desc) {
         wb_object_delete(loader, sizeof *loader, "loader");
         return NULL;
     }
-    wb_prefetch_start(&loader->prefetch, fill_ahead, loader, desc.no_background);
+    wb_prefetch_start(&loader->prefetch, fill_ahead, loader, !desc.background);
     return loader;
 }
 

@@ -41,8 +41,8 @@ const wb_layer_class wb_adaptive_maxpool_class = CLASS("AdaptiveMaxPool", max_fo
 const wb_layer_class wb_adaptive_meanpool_class = CLASS("AdaptiveMeanPool", mean_forward);
 
 wb_layer *wb_adaptive_maxpool_make(wb_adaptive_pool_desc desc) {
-    return wb_layer_make(&wb_adaptive_maxpool_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_adaptive_maxpool_class, &desc, sizeof desc);
 }
 wb_layer *wb_adaptive_meanpool_make(wb_adaptive_pool_desc desc) {
-    return wb_layer_make(&wb_adaptive_meanpool_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_adaptive_meanpool_class, &desc, sizeof desc);
 }

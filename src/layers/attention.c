@@ -147,7 +147,7 @@ static const wb_field fields[] = {
      .kind = WB_FIELD_CHILD,
      .part = &wb_dropout_class},
     CHILD("out_proj", OUT),
-    ROW("bias", with_bias, WB_FIELD_WITH, .text_only = true),
+    ROW("bias", bias, WB_FIELD_BOOL, .text_only = true),
     ROW("dropout_prob", dropout, WB_FIELD_REAL, .high = 1, .text_only = true),
     ROW("causal", causal, WB_FIELD_BOOL, .text_only = true),
     ROW("rotary", rotary, WB_FIELD_REAL, .text_only = true),
@@ -173,14 +173,14 @@ static void derive(wb_layer *layer) {
         d->in = q->sizes[1], d->k_in = k->sizes[1], d->v_in = v->sizes[1], d->qk = q->sizes[0],
         d->v = v->sizes[0], d->out = out->sizes[0];
     wb_array **bias = wb_slot_at("MultiHeadAttention", l->proj[Q], "bias");
-    if (bias && *bias) d->with_bias = true;
+    if (bias && *bias) d->bias = true;
 }
 
 static bool fill(wb_attention_layer *l, int number, int64_t in, int64_t out) {
     static const char *const names[] = {"q_proj", "k_proj", "v_proj", "out_proj"};
     const wb_multi_head_attention_desc *d = &l->desc;
     wb_layer **at = &l->proj[number];
-    if (!*at) *at = wb_dense(in, out, .no_bias = !d->with_bias, .init = d->init, .dtype = d->dtype);
+    if (!*at) *at = wb_dense(in, out, .bias = d->bias, .init = d->init, .dtype = d->dtype);
     const wb_array *w = weight_of(*at);
     if (w && w->sizes[0] == out && w->sizes[1] == in) return true;
     if (w)
@@ -225,5 +225,5 @@ const wb_layer_class wb_multi_head_attention_class = {.name = "MultiHeadAttentio
                                                       .before_keys = "; "};
 
 wb_layer *wb_multi_head_attention_make(wb_multi_head_attention_desc desc) {
-    return wb_layer_make(&wb_multi_head_attention_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_multi_head_attention_class, &desc, sizeof desc);
 }

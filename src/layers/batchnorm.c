@@ -24,7 +24,7 @@ static int all_but_channels(const wb_array *x, int64_t *dims) {
 
 static bool take_in(wb_batchnorm_desc *b, wb_array *x) {
     int64_t dims[WB_MAX_DIMS];
-    const wb_running running = {&b->mean, &b->variance, b->momentum};
+    const wb_running running = {&b->given_mean, &b->given_variance, b->momentum};
     const wb_statistics s = wb_statistics_over(x, all_but_channels(x, dims), dims);
     return wb_running_take_in(running, wb_corrected(s, wb_count(x) / b->channels));
 }
@@ -32,7 +32,7 @@ static bool take_in(wb_batchnorm_desc *b, wb_array *x) {
 static wb_array *by_batch(const wb_batchnorm_desc *b, wb_array *x) {
     int64_t dims[WB_MAX_DIMS];
     const int count = all_but_channels(x, dims);
-    wb_array *y = wb_normalised_over(x, count, dims, b->eps, b->gamma, b->beta);
+    wb_array *y = wb_normalised_over(x, count, dims, b->eps, b->given_gamma, b->given_beta);
     return wb_affine(y, NULL, NULL, b->activation);
 }
 
@@ -44,22 +44,22 @@ static wb_array *by_all_ranks(wb_batchnorm_desc *b, wb_array *x) {
     if (wb_is_half(dtype)) x = wb_cast(x, WB_F32);
     if (!x) return NULL;
     const wb_over_ranks all = wb_statistics_over_ranks(x, all_but_channels(x, dims), dims);
-    const wb_running running = {&b->mean, &b->variance, b->momentum};
+    const wb_running running = {&b->given_mean, &b->given_variance, b->momentum};
     wb_array *correction = wb_div(all.count, wb_sub(all.count, wb_constant(1)));
     const wb_statistics s = all.statistics, corrected = {s.mean, wb_mul(s.variance, correction)};
-    if (b->mean && !wb_running_take_in(running, corrected)) return NULL;
+    if (b->given_mean && !wb_running_take_in(running, corrected)) return NULL;
     wb_array *y = wb_cast(wb_normalised_by(x, s, b->eps), dtype);
-    return wb_affine(y, b->gamma, b->beta, b->activation);
+    return wb_affine(y, b->given_gamma, b->given_beta, b->activation);
 }
 
 /* s x + (beta - s mean) with s = gamma / sqrt(variance + eps), as in Flux: two numbers of each
  * channel, so that behind a convolution it is one multiplication and addition. Halves in f32. */
 static wb_array *by_past(const wb_batchnorm_desc *b, wb_array *x) {
     const wb_dtype dtype = (wb_dtype)x->dtype, wide = wb_is_half(dtype) ? WB_F32 : dtype;
-    wb_array *scale = wb_rsqrt(wb_add_number(wb_cast(b->variance, wide), b->eps));
-    if (b->gamma) scale = wb_mul(scale, b->gamma);
-    wb_array *shift = wb_mul(scale, wb_cast(b->mean, wide));
-    shift = b->beta ? wb_sub(b->beta, shift) : wb_neg(shift);
+    wb_array *scale = wb_rsqrt(wb_add_number(wb_cast(b->given_variance, wide), b->eps));
+    if (b->given_gamma) scale = wb_mul(scale, b->given_gamma);
+    wb_array *shift = wb_mul(scale, wb_cast(b->given_mean, wide));
+    shift = b->given_beta ? wb_sub(b->given_beta, shift) : wb_neg(shift);
     if (!scale || !shift) return NULL;
     scale = wb_beside_channels(scale, x), shift = wb_beside_channels(shift, x);
     wb_array *y = wb_cast(wb_add(wb_mul(wb_cast(x, wide), scale), shift), dtype);
@@ -72,15 +72,16 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     wb_batchnorm_desc *b = desc_of(layer);
     const bool is_active = wb_is_active(layer);
     if (!wb_check_channels(x, b->channels)) return NULL;
-    if (b->gamma || b->mean) x = wb_convert_input(x, b->gamma ? b->gamma : b->mean);
+    if (b->given_gamma || b->given_mean)
+        x = wb_convert_input(x, b->given_gamma ? b->given_gamma : b->given_mean);
     if (!x) return NULL;
     const bool over_ranks = is_active && b->sync && wb_total_workers() > 1;
     const int64_t own = b->channels ? wb_count(x) / b->channels : 0;
     const int64_t count = over_ranks && own ? own + 1 : own; /* with another rank's */
-    if (is_active && !wb_check_training(layer, x, count, b->mean != NULL)) return NULL;
-    if (!is_active && b->mean) return by_past(b, x);
+    if (is_active && !wb_check_training(layer, x, count, b->given_mean != NULL)) return NULL;
+    if (!is_active && b->given_mean) return by_past(b, x);
     if (over_ranks) return by_all_ranks(b, x);
-    if (is_active && b->mean && !take_in(b, x)) return NULL;
+    if (is_active && b->given_mean && !take_in(b, x)) return NULL;
     return by_batch(b, x);
 }
 
@@ -92,26 +93,26 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
 /* Arrays have Flux's names. */
 static const wb_field fields[] = {
     ROW(activation, "activation", WB_FIELD_ACTIVATION, .flux = "λ"),
-    ROW(beta, "β", WB_FIELD_ARRAY, .trainable = true, .without = PLACE(no_affine)),
-    ROW(gamma, "γ", WB_FIELD_ARRAY, .trainable = true, .without = PLACE(no_affine)),
-    ROW(mean, "μ", WB_FIELD_STATE, .without = PLACE(no_track_stats)),
-    ROW(variance, "σ²", WB_FIELD_STATE, .without = PLACE(no_track_stats)),
+    ROW(given_beta, "β", WB_FIELD_ARRAY, .trainable = true, .with = PLACE(affine)),
+    ROW(given_gamma, "γ", WB_FIELD_ARRAY, .trainable = true, .with = PLACE(affine)),
+    ROW(given_mean, "μ", WB_FIELD_STATE, .with = PLACE(track_stats)),
+    ROW(given_variance, "σ²", WB_FIELD_STATE, .with = PLACE(track_stats)),
     ROW(eps, "eps", WB_FIELD_REAL, .flux = "ϵ", .usual = 1e-5, .is_above = true),
     ROW(momentum, "momentum", WB_FIELD_REAL, .usual = 0.1, .high = 1, .is_above = true),
-    ROW(no_affine, "affine", WB_FIELD_WITHOUT, .since = 11, .rank = -1),
-    ROW(no_track_stats, "track_stats", WB_FIELD_WITHOUT, .since = 11, .rank = -1),
+    ROW(affine, "affine", WB_FIELD_BOOL, .usual = true, .since = 11, .rank = -1),
+    ROW(track_stats, "track_stats", WB_FIELD_BOOL, .usual = true, .since = 11, .rank = -1),
     ROW(sync, "sync", WB_FIELD_BOOL, .text_only = true, .rank = 1),
     {.name = "active", .kind = WB_FIELD_MODE, .since = 8},
     ROW(channels, "channels", WB_FIELD_INTEGER, .flux = "chs", .since = 11, .low = 1, .rank = -1,
-        .positional = true, .given_by = PLACE(gamma)),
+        .positional = true, .given_by = PLACE(given_gamma)),
 };
 
 static bool complete(wb_layer *layer) {
     wb_batchnorm_desc *d = desc_of(layer);
-    return wb_layer_fill(layer, &d->beta, wb_zeros_init, d->dtype, 1, &d->channels) &&
-           wb_layer_fill(layer, &d->gamma, wb_ones_init, d->dtype, 1, &d->channels) &&
-           wb_layer_fill(layer, &d->mean, wb_zeros_init, d->dtype, 1, &d->channels) &&
-           wb_layer_fill(layer, &d->variance, wb_ones_init, d->dtype, 1, &d->channels);
+    return wb_layer_fill(layer, &d->given_beta, wb_zeros_init, d->dtype, 1, &d->channels) &&
+           wb_layer_fill(layer, &d->given_gamma, wb_ones_init, d->dtype, 1, &d->channels) &&
+           wb_layer_fill(layer, &d->given_mean, wb_zeros_init, d->dtype, 1, &d->channels) &&
+           wb_layer_fill(layer, &d->given_variance, wb_ones_init, d->dtype, 1, &d->channels);
 }
 
 const wb_layer_class wb_batchnorm_class = {.name = "BatchNorm",
@@ -121,5 +122,5 @@ const wb_layer_class wb_batchnorm_class = {.name = "BatchNorm",
                                            .complete = complete};
 
 wb_layer *wb_batchnorm_make(wb_batchnorm_desc desc) {
-    return wb_layer_make(&wb_batchnorm_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_batchnorm_class, &desc, sizeof desc);
 }

@@ -27,7 +27,7 @@ static bool check_inputs(const wb_bilinear_desc *d, const wb_array *x, const wb_
 /* W y as (out, in, N), times x as (in, 1, N). */
 static wb_array *product(const wb_bilinear_desc *d, wb_array *x, wb_array *y) {
     const int64_t n = x->ndim == 2 ? x->sizes[1] : 1;
-    wb_array *w = wb_reshape(d->weight, d->out * d->in, d->in2);
+    wb_array *w = wb_reshape(d->given_weight, d->out * d->in, d->in2);
     wb_array *wy = wb_reshape(wb_matmul(w, wb_reshape(y, d->in2, n)), d->out, d->in, n);
     wb_array *z = wb_matmul(wy, wb_reshape(x, d->in, 1, n));
     return x->ndim == 2 ? wb_reshape(z, d->out, n) : wb_reshape(z, d->out);
@@ -41,7 +41,7 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
     }
     wb_array *x = inputs[0], *y = inputs[count - 1];
     if (!check_inputs(d, x, y)) return 0;
-    x = wb_convert_input(x, d->weight), y = wb_convert_input(y, d->weight);
+    x = wb_convert_input(x, d->given_weight), y = wb_convert_input(y, d->given_weight);
     wb_array *z = x && y ? product(d, x, y) : NULL;
     if (z && d->given_bias) z = wb_add(z, d->given_bias);
     results[0] = z && d->activation ? d->activation(z) : z;
@@ -50,27 +50,27 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
 
 static const wb_field fields[] = {
     WB_ROW(wb_bilinear_layer, in, WB_FIELD_JOINT, .low = 1, .text_only = true,
-           .given_by = offsetof(wb_bilinear_layer, desc.weight)),
-    WB_ROW(wb_bilinear_layer, weight, WB_FIELD_ARRAY, .trainable = true),
+           .given_by = offsetof(wb_bilinear_layer, desc.given_weight)),
+    WB_ROW_NAMED(wb_bilinear_layer, given_weight, "weight", WB_FIELD_ARRAY, .trainable = true),
     WB_ROW_NAMED(wb_bilinear_layer, given_bias, "bias", WB_FIELD_ARRAY, .trainable = true,
-                 .without = offsetof(wb_bilinear_layer, desc.no_bias)),
-    WB_ROW_NAMED(wb_bilinear_layer, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true),
+                 .with = offsetof(wb_bilinear_layer, desc.bias)),
+    WB_ROW_NAMED(wb_bilinear_layer, bias, "bias", WB_FIELD_BOOL, .usual = true, .text_only = true),
     WB_ROW(wb_bilinear_layer, activation, WB_FIELD_ACTIVATION, .flux = "σ"),
 };
 
 static void derive(wb_layer *layer) {
     wb_bilinear_desc *d = desc_of(layer);
-    if (!d->weight || d->weight->ndim != 3) return;
-    if (d->in == 0) d->in = d->weight->sizes[1], d->in2 = d->weight->sizes[2];
-    if (d->out == 0) d->out = d->weight->sizes[0];
+    if (!d->given_weight || d->given_weight->ndim != 3) return;
+    if (d->in == 0) d->in = d->given_weight->sizes[1], d->in2 = d->given_weight->sizes[2];
+    if (d->out == 0) d->out = d->given_weight->sizes[0];
 }
 
 static bool complete(wb_layer *layer) {
     wb_bilinear_desc *d = desc_of(layer);
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
     const int64_t sizes[3] = {d->out, d->in, d->in2};
-    return wb_layer_fill(layer, &d->weight, init, d->dtype, 3, sizes) &&
-           wb_layer_fill(layer, &d->given_bias, wb_zeros_init, (wb_dtype)d->weight->dtype, 1,
+    return wb_layer_fill(layer, &d->given_weight, init, d->dtype, 3, sizes) &&
+           wb_layer_fill(layer, &d->given_bias, wb_zeros_init, (wb_dtype)d->given_weight->dtype, 1,
                          &d->out);
 }
 
@@ -82,5 +82,5 @@ const wb_layer_class wb_bilinear_class = {.name = "Bilinear",
                                           .before_keys = "; "};
 
 wb_layer *wb_bilinear_make(wb_bilinear_desc desc) {
-    return wb_layer_make(&wb_bilinear_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_bilinear_class, &desc, sizeof desc);
 }

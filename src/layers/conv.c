@@ -26,21 +26,21 @@ static bool check_input(const wb_conv_desc *c, int n, const wb_array *x) {
 
 void wb_window_pad(wb_window_desc *window, const int64_t *pad) {
     for (int i = 0; i < WB_MOST_SIZES; i++) {
-        window->pad[i] = pad[i] ? pad[i] : WB_NONE;
+        window->pad[i] = pad[i] ? pad[i] : WB_NONE_;
         window->pad_more[i] = pad[WB_MOST_SIZES + i];
     }
 }
 
 static wb_array *forward_window(wb_layer *layer, wb_array *x, bool is_flipped) {
     const wb_conv_desc *c = desc_of(layer);
-    const int n = c->weight->ndim - 2;
+    const int n = c->given_weight->ndim - 2;
     wb_window_desc window = {.groups = c->groups, .cross_correlation = !is_flipped};
     if (!check_input(c, n, x)) return NULL;
     memcpy(window.stride, c->stride, sizeof window.stride);
     memcpy(window.dilation, c->dilation, sizeof window.dilation);
     wb_window_pad(&window, c->pad);
-    x = wb_convert_input(x, c->weight);
-    wb_array *y = x ? wb_conv_forward_make(x, c->weight, window) : NULL;
+    x = wb_convert_input(x, c->given_weight);
+    wb_array *y = x ? wb_conv_forward_make(x, c->given_weight, window) : NULL;
     if (y && c->given_bias) y = wb_add(y, wb_beside_channels(c->given_bias, y));
     return y && c->activation ? c->activation(y) : y;
 }
@@ -58,12 +58,12 @@ enum { MOST = (1 << 20) - 1 };
 #define ROWS                                                                                       \
     WB_ROW(wb_conv_layer, kernel, WB_FIELD_SIZES, .low = 1, .high = MOST, .text_only = true),      \
         WB_ROW(wb_conv_layer, in, WB_FIELD_PAIR, .low = 1, .text_only = true,                      \
-               .given_by = PLACE(weight)),                                                         \
+               .given_by = PLACE(given_weight)),                                                   \
         WB_ROW(wb_conv_layer, activation, WB_FIELD_ACTIVATION, .flux = "σ"),                       \
-        WB_ROW(wb_conv_layer, weight, WB_FIELD_ARRAY, .trainable = true),                          \
+        WB_ROW_NAMED(wb_conv_layer, given_weight, "weight", WB_FIELD_ARRAY, .trainable = true),    \
         WB_ROW_NAMED(wb_conv_layer, given_bias, "bias", WB_FIELD_ARRAY, .trainable = true,         \
-                     .without = PLACE(no_bias)),                                                   \
-        WB_ROW_NAMED(wb_conv_layer, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true,          \
+                     .with = PLACE(bias)),                                                         \
+        WB_ROW_NAMED(wb_conv_layer, bias, "bias", WB_FIELD_BOOL, .usual = true, .text_only = true, \
                      .rank = 1),                                                                   \
         WB_ROW(wb_conv_layer, stride, WB_FIELD_EACH, .usual = 1, .low = 1, .high = MOST),          \
         WB_ROW(wb_conv_layer, pad, WB_FIELD_PADDING, .high = MOST, .rank = -1,                     \
@@ -90,7 +90,7 @@ void wb_derive_filter(const wb_array *weight, int64_t groups, int64_t *kernel, i
 
 static void derive(wb_layer *layer) {
     wb_conv_desc *d = desc_of(layer);
-    wb_derive_filter(d->weight, d->groups, d->kernel, &d->in, &d->out);
+    wb_derive_filter(d->given_weight, d->groups, d->kernel, &d->in, &d->out);
 }
 
 void wb_pad_to_same(const int64_t *kernel, const int64_t *dilation, int64_t *pad) {
@@ -109,8 +109,8 @@ static bool complete(wb_layer *layer) {
     if (d->same_pad) wb_pad_to_same(d->kernel, d->dilation, d->pad);
     sizes[n] = d->in / d->groups, sizes[n + 1] = d->out;
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
-    return wb_layer_fill(layer, &d->weight, init, d->dtype, n + 2, sizes) &&
-           wb_layer_fill(layer, &d->given_bias, wb_zeros_init, (wb_dtype)d->weight->dtype, 1,
+    return wb_layer_fill(layer, &d->given_weight, init, d->dtype, n + 2, sizes) &&
+           wb_layer_fill(layer, &d->given_bias, wb_zeros_init, (wb_dtype)d->given_weight->dtype, 1,
                          &d->out);
 }
 
@@ -118,15 +118,15 @@ static bool complete(wb_layer *layer) {
  * Conv, also here once it is made. */
 static void derive_depthwise(wb_layer *layer) {
     wb_conv_desc *d = desc_of(layer);
-    const int n = d->weight ? d->weight->ndim - 2 : 0;
+    const int n = d->given_weight ? d->given_weight->ndim - 2 : 0;
     const bool is_old = n >= 1 && n <= WB_MOST_SIZES && d->groups == 0 && d->in == 0;
-    if (is_old && wb_count(d->weight) > 0) {
+    if (is_old && wb_count(d->given_weight) > 0) {
         int64_t sizes[WB_MAX_DIMS] = {0};
-        memcpy(sizes, d->weight->sizes, (size_t)n * sizeof *sizes);
-        d->in = d->weight->sizes[n + 1], sizes[n] = 1;
-        sizes[n + 1] = d->in * d->weight->sizes[n];
-        wb_array *weight = wb_hold(wb_reshape_make(d->weight, n + 2, sizes));
-        if (weight) wb_unhold(d->weight), d->weight = weight;
+        memcpy(sizes, d->given_weight->sizes, (size_t)n * sizeof *sizes);
+        d->in = d->given_weight->sizes[n + 1], sizes[n] = 1;
+        sizes[n + 1] = d->in * d->given_weight->sizes[n];
+        wb_array *weight = wb_hold(wb_reshape_make(d->given_weight, n + 2, sizes));
+        if (weight) wb_unhold(d->given_weight), d->given_weight = weight;
     }
     if (d->groups == 0) d->groups = d->in;
     derive(layer);
@@ -168,8 +168,8 @@ void wb_hint_at_braces(const int64_t *kernel, int64_t in, int64_t out, const wb_
 }
 
 static wb_layer *make(const wb_layer_class *k, const wb_conv_desc *d) {
-    wb_layer *layer = wb_layer_make(k, d, sizeof *d);
-    if (!layer) wb_hint_at_braces(d->kernel, d->in, d->out, d->weight);
+    wb_layer *layer = wb_layer_of_desc(k, d, sizeof *d);
+    if (!layer) wb_hint_at_braces(d->kernel, d->in, d->out, d->given_weight);
     return layer;
 }
 

@@ -46,7 +46,7 @@ static void take_outpad(const wb_conv_transpose_desc *d, int n, int64_t *sizes,
 
 static wb_array *forward(wb_layer *layer, wb_array *x) {
     const wb_conv_transpose_desc *d = desc_of(layer);
-    const int n = d->weight->ndim - 2;
+    const int n = d->given_weight->ndim - 2;
     wb_window_desc window = {.groups = d->groups};
     int64_t sizes[WB_MAX_DIMS], beyond[WB_MOST_SIZES];
     if (!check_input(d, n, x)) return NULL;
@@ -55,8 +55,8 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     memcpy(window.dilation, d->dilation, sizeof window.dilation);
     wb_window_pad(&window, d->pad);
     take_outpad(d, n, sizes, &window, beyond);
-    x = wb_convert_input(x, d->weight);
-    wb_array *y = x ? wb_conv_data_make(x, d->weight, sizes, window) : NULL;
+    x = wb_convert_input(x, d->given_weight);
+    wb_array *y = x ? wb_conv_data_make(x, d->given_weight, sizes, window) : NULL;
     for (int i = 0; y && i < n; i++)
         if (beyond[i] > 0) y = wb_pad(y, i, 0, beyond[i], 0);
     if (y && d->given_bias) y = wb_add(y, wb_beside_channels(d->given_bias, y));
@@ -69,13 +69,14 @@ enum { MOST = (1 << 20) - 1 };
 
 static const wb_field fields[] = {
     ROW(kernel, WB_FIELD_SIZES, .low = 1, .high = MOST, .text_only = true),
-    ROW(in, WB_FIELD_PAIR, .low = 1, .text_only = true, .given_by = PLACE(weight)),
+    ROW(in, WB_FIELD_PAIR, .low = 1, .text_only = true, .given_by = PLACE(given_weight)),
     ROW(activation, WB_FIELD_ACTIVATION, .flux = "σ"),
-    ROW(weight, WB_FIELD_ARRAY, .trainable = true),
+    WB_ROW_NAMED(wb_conv_transpose_layer, given_weight, "weight", WB_FIELD_ARRAY,
+                 .trainable = true),
     WB_ROW_NAMED(wb_conv_transpose_layer, given_bias, "bias", WB_FIELD_ARRAY, .trainable = true,
-                 .without = PLACE(no_bias)),
-    WB_ROW_NAMED(wb_conv_transpose_layer, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true,
-                 .rank = 1),
+                 .with = PLACE(bias)),
+    WB_ROW_NAMED(wb_conv_transpose_layer, bias, "bias", WB_FIELD_BOOL, .usual = true,
+                 .text_only = true, .rank = 1),
     ROW(stride, WB_FIELD_EACH, .usual = 1, .low = 1, .high = MOST),
     ROW(pad, WB_FIELD_PADDING, .high = MOST, .rank = -1, .without = PLACE(same_pad)),
     ROW(outpad, WB_FIELD_EACH, .high = MOST, .since = 8, .rank = 1),
@@ -85,7 +86,7 @@ static const wb_field fields[] = {
 
 static void derive(wb_layer *layer) {
     wb_conv_transpose_desc *d = desc_of(layer);
-    wb_derive_filter(d->weight, d->groups, d->kernel, &d->out, &d->in);
+    wb_derive_filter(d->given_weight, d->groups, d->kernel, &d->out, &d->in);
 }
 
 /* The result of a kernel as long as the stride is size * stride without padding. */
@@ -113,8 +114,8 @@ static bool complete(wb_layer *layer) {
     if (d->same_pad && !pad_to_same(d, n)) return false;
     sizes[n] = d->out / d->groups, sizes[n + 1] = d->in;
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
-    return wb_layer_fill(layer, &d->weight, init, d->dtype, n + 2, sizes) &&
-           wb_layer_fill(layer, &d->given_bias, wb_zeros_init, (wb_dtype)d->weight->dtype, 1,
+    return wb_layer_fill(layer, &d->given_weight, init, d->dtype, n + 2, sizes) &&
+           wb_layer_fill(layer, &d->given_bias, wb_zeros_init, (wb_dtype)d->given_weight->dtype, 1,
                          &d->out);
 }
 
@@ -126,7 +127,7 @@ const wb_layer_class wb_conv_transpose_class = {.name = "ConvTranspose",
                                                 .complete = complete};
 
 wb_layer *wb_conv_transpose_make(wb_conv_transpose_desc desc) {
-    wb_layer *layer = wb_layer_make(&wb_conv_transpose_class, &desc, sizeof desc);
-    if (!layer) wb_hint_at_braces(desc.kernel, desc.in, desc.out, desc.weight);
+    wb_layer *layer = wb_layer_of_desc(&wb_conv_transpose_class, &desc, sizeof desc);
+    if (!layer) wb_hint_at_braces(desc.kernel, desc.in, desc.out, desc.given_weight);
     return layer;
 }

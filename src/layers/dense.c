@@ -10,7 +10,7 @@ static wb_dense_desc *desc_of(wb_layer *layer) { return &((wb_dense_layer *)(voi
 
 /* For x (in, N) or (in). */
 static wb_array *forward_matrix(const wb_dense_desc *d, wb_array *x) {
-    wb_array *y = wb_matmul(d->weight, x);
+    wb_array *y = wb_matmul(d->given_weight, x);
     if (d->given_bias) y = wb_add(y, d->given_bias);
     return y && d->activation ? d->activation(y) : y;
 }
@@ -24,17 +24,18 @@ static wb_array *forward_batches(const wb_dense_desc *d, wb_array *x) {
     int64_t columns = 1;
     for (int i = 1; i < ndim; i++) columns *= sizes[i];
     wb_array *y = forward_matrix(d, wb_reshape(x, sizes[0], columns));
-    sizes[0] = d->weight->sizes[0];
+    sizes[0] = d->given_weight->sizes[0];
     return y ? wb_reshape_make(y, ndim, sizes) : NULL;
 }
 
 static wb_array *forward(wb_layer *layer, wb_array *x) {
     const wb_dense_desc *d = desc_of(layer);
     if (x->ndim == 0) return wb_fail_null(WB_ERROR_SHAPE, "input is a number without dimensions");
-    if (x->sizes[0] != d->weight->sizes[1])
+    if (x->sizes[0] != d->given_weight->sizes[1])
         return wb_fail_null(WB_ERROR_SHAPE, "input has %lld features in %s, expected %lld",
-                            (long long)x->sizes[0], wb_text_of(x), (long long)d->weight->sizes[1]);
-    x = wb_convert_input(x, d->weight);
+                            (long long)x->sizes[0], wb_text_of(x),
+                            (long long)d->given_weight->sizes[1]);
+    x = wb_convert_input(x, d->given_weight);
     if (!x) return NULL;
     return x->ndim <= 2 ? forward_matrix(d, x) : forward_batches(d, x);
 }
@@ -43,19 +44,19 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
 
 static const wb_field fields[] = {
     WB_ROW(wb_dense_layer, in, WB_FIELD_PAIR, .low = 1, .text_only = true,
-           .given_by = offsetof(wb_dense_layer, desc.weight)),
-    WB_ROW(wb_dense_layer, weight, WB_FIELD_ARRAY, .trainable = true),
+           .given_by = offsetof(wb_dense_layer, desc.given_weight)),
+    WB_ROW_NAMED(wb_dense_layer, given_weight, "weight", WB_FIELD_ARRAY, .trainable = true),
     WB_ROW_NAMED(wb_dense_layer, given_bias, "bias", WB_FIELD_ARRAY, .trainable = true,
-                 .without = offsetof(wb_dense_layer, desc.no_bias)),
-    WB_ROW_NAMED(wb_dense_layer, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true),
+                 .with = offsetof(wb_dense_layer, desc.bias)),
+    WB_ROW_NAMED(wb_dense_layer, bias, "bias", WB_FIELD_BOOL, .usual = true, .text_only = true),
     WB_ROW(wb_dense_layer, activation, WB_FIELD_ACTIVATION, .flux = "σ"),
 };
 
 static bool complete(wb_layer *layer) {
     wb_dense_desc *d = desc_of(layer);
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
-    return wb_layer_fill(layer, &d->weight, init, d->dtype, 2, (int64_t[]){d->out, d->in}) &&
-           wb_layer_fill(layer, &d->given_bias, wb_zeros_init, (wb_dtype)d->weight->dtype, 1,
+    return wb_layer_fill(layer, &d->given_weight, init, d->dtype, 2, (int64_t[]){d->out, d->in}) &&
+           wb_layer_fill(layer, &d->given_bias, wb_zeros_init, (wb_dtype)d->given_weight->dtype, 1,
                          &d->out);
 }
 
@@ -66,5 +67,5 @@ const wb_layer_class wb_dense_class = {.name = "Dense",
                                        .before_keys = "; "};
 
 wb_layer *wb_dense_make(wb_dense_desc desc) {
-    return wb_layer_make(&wb_dense_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_dense_class, &desc, sizeof desc);
 }

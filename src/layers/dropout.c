@@ -42,7 +42,7 @@ const wb_layer_class wb_dropout_class = {
     .name = "Dropout", WB_LAYER_ROWS(wb_dropout_layer, fields), .forward = forward};
 
 wb_layer *wb_dropout_make(wb_dropout_desc desc) {
-    return wb_layer_make(&wb_dropout_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_dropout_class, &desc, sizeof desc);
 }
 
 wb_array *wb_dropout_make_op(wb_array *x, wb_dropout_desc desc) {

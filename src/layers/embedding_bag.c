@@ -32,9 +32,9 @@ static wb_array *reduced(const wb_embedding_bag_desc *d, wb_array *e) {
 
 static wb_array *of_columns(const wb_embedding_bag_desc *d, wb_array *x) {
     if (is_whole(x) && (x->ndim == 1 || x->ndim == 2))
-        return reduced(d, wb_gather_named("word", d->weight, x, 1));
+        return reduced(d, wb_gather_named("word", d->given_weight, x, 1));
     if (!is_whole(x) && x->ndim == 2 && x->sizes[0] == d->in)
-        return reduced(d, wb_matmul(d->weight, wb_cast(x, (wb_dtype)d->weight->dtype)));
+        return reduced(d, wb_matmul(d->given_weight, wb_cast(x, (wb_dtype)d->given_weight->dtype)));
     return wb_fail_null(WB_ERROR_SHAPE,
                         "input must be integers (n) or (n, N), or one-hot (%lld, n), got %s %s",
                         (long long)d->in, wb_dtype_name((wb_dtype)x->dtype), wb_text_of(x));
@@ -92,8 +92,8 @@ static wb_array *largest(wb_array *e, wb_array *bags, int64_t count) {
 static wb_array *of_positions(const wb_embedding_bag_desc *d, wb_array *x, wb_array *at) {
     if (!check_sizes(x, at) || !check_positions(at, x->sizes[0])) return NULL;
     const int64_t n = x->sizes[0], count = at->sizes[0];
-    const wb_dtype dtype = (wb_dtype)d->weight->dtype;
-    wb_array *e = wb_gather_named("word", d->weight, x, 1), *bags = bags_of_words(at, n);
+    const wb_dtype dtype = (wb_dtype)d->given_weight->dtype;
+    wb_array *e = wb_gather_named("word", d->given_weight, x, 1), *bags = bags_of_words(at, n);
     if (!e || !bags) return NULL;
     wb_array *y = wb_scatter_add(wb_full(dtype, 0, d->out, count), bags, e, 1);
     if (d->reduction == WB_BAG_SUM || n == 0) return y;
@@ -120,15 +120,15 @@ static const char *const reductions[] = {"mean", "+|sum", "max|maximum", NULL};
 
 static const wb_field fields[] = {
     WB_ROW(wb_embedding_bag_layer, in, WB_FIELD_PAIR, .low = 1, .text_only = true,
-           .given_by = offsetof(wb_embedding_bag_layer, desc.weight)),
-    WB_ROW(wb_embedding_bag_layer, weight, WB_FIELD_ARRAY, .trainable = true),
+           .given_by = offsetof(wb_embedding_bag_layer, desc.given_weight)),
+    WB_ROW_NAMED(wb_embedding_bag_layer, given_weight, "weight", WB_FIELD_ARRAY, .trainable = true),
     WB_ROW(wb_embedding_bag_layer, reduction, WB_FIELD_CHOICE, .choices = reductions,
            .positional = true),
 };
 
 static bool complete(wb_layer *layer) {
     wb_embedding_bag_desc *d = desc_of(layer);
-    return wb_layer_fill(layer, &d->weight, d->init ? d->init : wb_normal_init, d->dtype, 2,
+    return wb_layer_fill(layer, &d->given_weight, d->init ? d->init : wb_normal_init, d->dtype, 2,
                          (int64_t[]){d->out, d->in});
 }
 
@@ -138,5 +138,5 @@ const wb_layer_class wb_embedding_bag_class = {.name = "EmbeddingBag",
                                                .complete = complete};
 
 wb_layer *wb_embedding_bag_make(wb_embedding_bag_desc desc) {
-    return wb_layer_make(&wb_embedding_bag_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_embedding_bag_class, &desc, sizeof desc);
 }

@@ -29,8 +29,8 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     if (x->ndim == WB_MAX_DIMS)
         return wb_fail_null(WB_ERROR_SHAPE, "input must have at most %d dimensions, got %s",
                             WB_MAX_DIMS - 1, wb_text_of(x));
-    if (d->gamma) x = wb_convert_input(x, d->gamma);
-    return x ? wb_affine(normalised(d, x), d->gamma, d->beta, d->activation) : NULL;
+    if (d->given_gamma) x = wb_convert_input(x, d->given_gamma);
+    return x ? wb_affine(normalised(d, x), d->given_gamma, d->given_beta, d->activation) : NULL;
 }
 
 #define ROW(member, name, ...) WB_ROW_NAMED(wb_groupnorm_layer, member, name, __VA_ARGS__)
@@ -39,22 +39,22 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
         .name = name_, .offset = offsetof(wb_groupnorm_layer, member), .kind = WB_FIELD_STATE,     \
         .fixed = true                                                                              \
     }
-#define AFFINE .trainable = true, .without = offsetof(wb_groupnorm_layer, desc.no_affine)
+#define AFFINE .trainable = true, .with = offsetof(wb_groupnorm_layer, desc.affine)
 
 static const wb_field fields[] = {
     ROW(groups, "groups", WB_FIELD_INTEGER, .flux = "G", .low = 1, .positional = true),
     ROW(activation, "activation", WB_FIELD_ACTIVATION, .flux = "λ", .rank = 1),
-    ROW(beta, "β", WB_FIELD_ARRAY, AFFINE),
-    ROW(gamma, "γ", WB_FIELD_ARRAY, AFFINE),
+    ROW(given_beta, "β", WB_FIELD_ARRAY, AFFINE),
+    ROW(given_gamma, "γ", WB_FIELD_ARRAY, AFFINE),
     STATE(mean, "μ"),
     STATE(variance, "σ²"),
     ROW(eps, "eps", WB_FIELD_REAL, .flux = "ϵ", .usual = 1e-5, .is_above = true),
     {.name = "momentum", .kind = WB_FIELD_OTHER},
-    ROW(no_affine, "affine", WB_FIELD_WITHOUT, .since = 12, .rank = -1),
+    ROW(affine, "affine", WB_FIELD_BOOL, .usual = true, .since = 12, .rank = -1),
     {.name = "track_stats", .kind = WB_FIELD_OTHER, .since = 12},
     {.name = "active", .kind = WB_FIELD_MODE, .since = 9},
     ROW(channels, "channels", WB_FIELD_INTEGER, .flux = "chs", .since = 12, .low = 1, .rank = -1,
-        .positional = true, .given_by = offsetof(wb_groupnorm_layer, desc.gamma)),
+        .positional = true, .given_by = offsetof(wb_groupnorm_layer, desc.given_gamma)),
 };
 
 static bool complete(wb_layer *layer) {
@@ -67,8 +67,8 @@ static bool complete(wb_layer *layer) {
         (void)wb_fail(WB_ERROR_SHAPE, "GroupNorm: %lld groups do not divide %lld channels",
                       (long long)d->groups, (long long)d->channels);
     else
-        return wb_layer_fill(layer, &d->beta, wb_zeros_init, d->dtype, 1, &d->channels) &&
-               wb_layer_fill(layer, &d->gamma, wb_ones_init, d->dtype, 1, &d->channels);
+        return wb_layer_fill(layer, &d->given_beta, wb_zeros_init, d->dtype, 1, &d->channels) &&
+               wb_layer_fill(layer, &d->given_gamma, wb_ones_init, d->dtype, 1, &d->channels);
     return false;
 }
 
@@ -79,5 +79,5 @@ const wb_layer_class wb_groupnorm_class = {.name = "GroupNorm",
                                            .complete = complete};
 
 wb_layer *wb_groupnorm_make(wb_groupnorm_desc desc) {
-    return wb_layer_make(&wb_groupnorm_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_groupnorm_class, &desc, sizeof desc);
 }

@@ -21,7 +21,7 @@ static bool take_in(wb_layer *layer, wb_array *x, wb_statistics s) {
     wb_instancenorm_desc *d = desc_of(layer);
     const int64_t last = x->ndim - 1, images = d->channels * x->sizes[last];
     const int64_t count = images ? wb_count(x) / images : 0;
-    const wb_running running = {&d->mean, &d->variance, d->momentum};
+    const wb_running running = {&d->given_mean, &d->given_variance, d->momentum};
     if (!wb_check_training(layer, x, count, true)) return false;
     const wb_statistics all = {wb_mean_make(s.mean, 1, &last), wb_mean_make(s.variance, 1, &last)};
     return wb_running_take_in(running, wb_corrected(all, count));
@@ -31,13 +31,13 @@ static bool take_in(wb_layer *layer, wb_array *x, wb_statistics s) {
 static wb_array *normalise(wb_layer *layer, wb_array *x) {
     const wb_instancenorm_desc *d = desc_of(layer);
     const bool is_active = wb_is_active(layer);
-    if (!is_active && d->mean) {
-        const wb_statistics past = {wb_beside_channels(d->mean, x),
-                                    wb_beside_channels(d->variance, x)};
+    if (!is_active && d->given_mean) {
+        const wb_statistics past = {wb_beside_channels(d->given_mean, x),
+                                    wb_beside_channels(d->given_variance, x)};
         return wb_normalised_by(x, past, d->eps);
     }
     const wb_statistics s = of_images(x);
-    if (is_active && d->mean && !take_in(layer, x, s)) return NULL;
+    if (is_active && d->given_mean && !take_in(layer, x, s)) return NULL;
     return wb_normalised_by(x, s, d->eps);
 }
 
@@ -45,10 +45,11 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     const wb_instancenorm_desc *d = desc_of(layer);
     const int ndim = x->ndim;
     if (!wb_check_channels(x, d->channels)) return NULL;
-    if (d->gamma || d->mean) x = wb_convert_input(x, d->gamma ? d->gamma : d->mean);
+    if (d->given_gamma || d->given_mean)
+        x = wb_convert_input(x, d->given_gamma ? d->given_gamma : d->given_mean);
     if (x && ndim == 2) x = wb_reshape(x, 1, x->sizes[0], x->sizes[1]);
     wb_array *y = x ? normalise(layer, x) : NULL;
-    y = wb_affine(y, d->gamma, d->beta, d->activation);
+    y = wb_affine(y, d->given_gamma, d->given_beta, d->activation);
     return y && ndim == 2 ? wb_reshape(y, y->sizes[1], y->sizes[2]) : y;
 }
 
@@ -58,31 +59,31 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
 /* Arrays have Flux's names. */
 static const wb_field fields[] = {
     ROW(activation, "activation", WB_FIELD_ACTIVATION, .flux = "λ"),
-    ROW(beta, "β", WB_FIELD_ARRAY, .trainable = true, .with = PLACE(with_affine)),
-    ROW(gamma, "γ", WB_FIELD_ARRAY, .trainable = true, .with = PLACE(with_affine)),
-    ROW(mean, "μ", WB_FIELD_STATE, .with = PLACE(with_track_stats)),
-    ROW(variance, "σ²", WB_FIELD_STATE, .with = PLACE(with_track_stats)),
+    ROW(given_beta, "β", WB_FIELD_ARRAY, .trainable = true, .with = PLACE(affine)),
+    ROW(given_gamma, "γ", WB_FIELD_ARRAY, .trainable = true, .with = PLACE(affine)),
+    ROW(given_mean, "μ", WB_FIELD_STATE, .with = PLACE(track_stats)),
+    ROW(given_variance, "σ²", WB_FIELD_STATE, .with = PLACE(track_stats)),
     ROW(eps, "eps", WB_FIELD_REAL, .flux = "ϵ", .usual = 1e-5, .is_above = true),
     ROW(momentum, "momentum", WB_FIELD_REAL, .usual = 0.1, .high = 1, .is_above = true),
-    ROW(with_affine, "affine", WB_FIELD_WITH, .since = 11, .rank = -1),
-    ROW(with_track_stats, "track_stats", WB_FIELD_WITH, .since = 11, .rank = -1),
+    ROW(affine, "affine", WB_FIELD_BOOL, .since = 11, .rank = -1),
+    ROW(track_stats, "track_stats", WB_FIELD_BOOL, .since = 11, .rank = -1),
     {.name = "active", .kind = WB_FIELD_MODE},
     ROW(channels, "channels", WB_FIELD_INTEGER, .flux = "chs", .since = 11, .low = 1, .rank = -1,
-        .positional = true, .given_by = PLACE(gamma)),
+        .positional = true, .given_by = PLACE(given_gamma)),
 };
 
 static void derive(wb_layer *layer) {
     wb_instancenorm_desc *d = desc_of(layer);
-    const wb_array *given = d->gamma ? d->gamma : d->mean;
+    const wb_array *given = d->given_gamma ? d->given_gamma : d->given_mean;
     if (d->channels == 0 && given && given->ndim == 1) d->channels = given->sizes[0];
 }
 
 static bool complete(wb_layer *layer) {
     wb_instancenorm_desc *d = desc_of(layer);
-    return wb_layer_fill(layer, &d->beta, wb_zeros_init, d->dtype, 1, &d->channels) &&
-           wb_layer_fill(layer, &d->gamma, wb_ones_init, d->dtype, 1, &d->channels) &&
-           wb_layer_fill(layer, &d->mean, wb_zeros_init, d->dtype, 1, &d->channels) &&
-           wb_layer_fill(layer, &d->variance, wb_ones_init, d->dtype, 1, &d->channels);
+    return wb_layer_fill(layer, &d->given_beta, wb_zeros_init, d->dtype, 1, &d->channels) &&
+           wb_layer_fill(layer, &d->given_gamma, wb_ones_init, d->dtype, 1, &d->channels) &&
+           wb_layer_fill(layer, &d->given_mean, wb_zeros_init, d->dtype, 1, &d->channels) &&
+           wb_layer_fill(layer, &d->given_variance, wb_ones_init, d->dtype, 1, &d->channels);
 }
 
 const wb_layer_class wb_instancenorm_class = {.name = "InstanceNorm",
@@ -93,5 +94,5 @@ const wb_layer_class wb_instancenorm_class = {.name = "InstanceNorm",
                                               .complete = complete};
 
 wb_layer *wb_instancenorm_make(wb_instancenorm_desc desc) {
-    return wb_layer_make(&wb_instancenorm_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_instancenorm_class, &desc, sizeof desc);
 }

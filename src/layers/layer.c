@@ -184,6 +184,7 @@ wb_layer *wb_layer_new(const wb_layer_class *layer_class) {
     layer->class_ = layer_class;
     layer->refs_ = 1;
     (void)wb_claim_owner(&layer->owner_);
+    wb_layer_begin_settings(layer);
     return layer;
 }
 

@@ -353,6 +353,13 @@ bool wb_model_set_numbers(wb_layer *model, const char *bytes);
 bool wb_model_tell_structure(wb_layer *model, wb_text *facts);
 bool wb_model_tell_arrays(wb_layer *model, wb_text *facts);
 
+/* True for the setting that says whether arrays or children of a layer are there. */
+bool wb_field_is_presence(const wb_layer_class *layer_class, const wb_field *field);
+/* That of an array or child; NULL: it is always there. */
+const wb_field *wb_field_presence(const wb_layer_class *layer_class, const wb_field *field);
+/* The settings of a new layer. */
+void wb_layer_begin_settings(wb_layer *layer);
+
 /* "from 0 to 1", of a setting that is numbers. */
 void wb_range_text(const wb_field *field, char *text, size_t size_bytes);
 
@@ -371,12 +378,14 @@ bool wb_padding_numbers(int n, const int64_t *pad, int64_t *both);
 
 /* A complete layer of such a class from a desc, whose arrays it holds; NULL on failure. */
 wb_layer *wb_layer_make(const wb_layer_class *layer_class, const void *desc, size_t desc_bytes);
+/* The same of a desc that begins with start_, which is an error if a macro has not made it. */
+wb_layer *wb_layer_of_desc(const wb_layer_class *layer_class, const void *desc, size_t desc_bytes);
 
 /* Numbers that are not given, by the class's derive or its rows. */
 void wb_layer_derive(wb_layer *layer);
 
-/* For `complete`: the array of a slot, where it is not given, by init. False with the error
- * recorded if it has other sizes or is not floating. Where its WITHOUT is true it stays NULL. */
+/* For `complete`: the array of a slot, where it is not given, by init; NULL where a setting says
+ * that it is not there. False with the error recorded if it has other sizes or is not floating. */
 bool wb_layer_fill(wb_layer *layer, wb_array **slot, wb_init *init, wb_dtype dtype, int ndim,
                    const int64_t *sizes);
 

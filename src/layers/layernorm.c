@@ -17,7 +17,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     const wb_layernorm_layer *l = norm_of(layer);
     int n;
     if (!wb_check_first_sizes(layer, x, &n)) return NULL;
-    if (l->diag) x = wb_convert_input(x, wb_scale_desc_of(l->diag)->scale);
+    if (l->diag) x = wb_convert_input(x, wb_scale_desc_of(l->diag)->given_scale);
     wb_array *y = x ? wb_normalise_make(x, l->desc.eps, n, dims) : NULL;
     if (y && l->diag) y = wb_apply(l->diag, y);
     return y && l->desc.activation ? l->desc.activation(y) : y;
@@ -32,11 +32,12 @@ static const wb_field fields[] = {
      .kind = WB_FIELD_CHILD,
      .trainable = true,
      .part = &wb_scale_class,
-     .without = offsetof(wb_layernorm_layer, desc.no_affine)},
+     .with = offsetof(wb_layernorm_layer, desc.affine)},
     ROW(eps, WB_FIELD_REAL, .flux = "ϵ", .usual = 1e-5, .is_above = true),
     ROW(size, WB_FIELD_SIZES, .low = 1, .spread = true, .most = WB_MAX_DIMS),
-    WB_ROW_NAMED(wb_layernorm_layer, no_affine, "affine", WB_FIELD_WITHOUT, .since = 5, .rank = -1),
-    WB_ROW_NAMED(wb_layernorm_layer, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true,
+    WB_ROW_NAMED(wb_layernorm_layer, affine, "affine", WB_FIELD_BOOL, .usual = true, .since = 5,
+                 .rank = -1),
+    WB_ROW_NAMED(wb_layernorm_layer, bias, "bias", WB_FIELD_BOOL, .usual = true, .text_only = true,
                  .rank = -1),
 };
 
@@ -44,9 +45,9 @@ static const wb_field fields[] = {
 static bool complete(wb_layer *layer) {
     wb_layernorm_layer *l = norm_of(layer);
     wb_layernorm_desc *d = &l->desc;
-    wb_scale_desc made = {.dtype = d->dtype, .no_bias = d->no_bias};
+    wb_scale_desc made = WB_DESC(scale, .dtype = d->dtype, .bias = d->bias);
     memcpy(made.size, d->size, sizeof made.size);
-    if (!l->diag && !d->no_affine && !(l->diag = wb_scale_make(made))) return false;
+    if (!l->diag && d->affine && !(l->diag = wb_scale_make(made))) return false;
     wb_scale_desc *scale = l->diag ? wb_scale_desc_of(l->diag) : &made;
     if (!scale) return false;
     scale->activation = NULL;
@@ -54,14 +55,14 @@ static bool complete(wb_layer *layer) {
     int n;
     const int64_t *size = wb_layer_sizes(layer, &n);
     (void)wb_fail(WB_ERROR_SHAPE, "LayerNorm: diag must be %s, got %s", wb_sizes_text(n, size),
-                  wb_text_of(scale->scale));
+                  wb_text_of(scale->given_scale));
     return false;
 }
 
 static void derive(wb_layer *layer) {
     wb_layernorm_layer *l = norm_of(layer);
     const wb_scale_desc *scale = l->diag ? wb_scale_desc_of(l->diag) : NULL;
-    if (scale && !scale->given_bias) l->desc.no_bias = true;
+    if (scale && !scale->given_bias) l->desc.bias = false;
     if (scale && !l->desc.size[0]) memcpy(l->desc.size, scale->size, sizeof scale->size);
 }
 
@@ -72,5 +73,5 @@ const wb_layer_class wb_layernorm_class = {.name = "LayerNorm",
                                            .complete = complete};
 
 wb_layer *wb_layernorm_make(wb_layernorm_desc desc) {
-    return wb_layer_make(&wb_layernorm_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_layernorm_class, &desc, sizeof desc);
 }

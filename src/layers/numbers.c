@@ -22,13 +22,11 @@ static size_t number_bytes(const wb_layer_class *k, const wb_field *f) {
         return value_bytes(f->number);
     case WB_FIELD_MODE:
         return sizeof(uint8_t);
-    case WB_FIELD_WITHOUT:
-    case WB_FIELD_WITH:
     case WB_FIELD_ACTIVATION:
     case WB_FIELD_CONNECTION:
         return 0;
     default:
-        return wb_field_is_setting(f) ? wb_field_bytes(k, f) : 0;
+        return wb_field_is_setting(f) && !wb_field_is_presence(k, f) ? wb_field_bytes(k, f) : 0;
     }
 }
 

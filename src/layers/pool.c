@@ -75,10 +75,10 @@ const wb_layer_class wb_meanpool_class = {.name = "MeanPool",
                                           .complete = complete};
 
 wb_layer *wb_maxpool_make(wb_pool_desc desc) {
-    return wb_layer_make(&wb_maxpool_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_maxpool_class, &desc, sizeof desc);
 }
 wb_layer *wb_meanpool_make(wb_pool_desc desc) {
-    return wb_layer_make(&wb_meanpool_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_meanpool_class, &desc, sizeof desc);
 }
 
 static const wb_field lp_fields[] = {
@@ -98,5 +98,5 @@ const wb_layer_class wb_lppool_class = {.name = "LPPool",
                                         .complete = lp_complete};
 
 wb_layer *wb_lppool_make(wb_lppool_desc desc) {
-    return wb_layer_make(&wb_lppool_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_lppool_class, &desc, sizeof desc);
 }

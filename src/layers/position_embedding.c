@@ -20,10 +20,11 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
                             (long long)d->out, (long long)d->in, wb_text_of(x));
     const wb_position_embedding_layer *l = (const wb_position_embedding_layer *)(void *)layer;
     int64_t first;
-    if (!(x = wb_convert_input(x, d->weight)) || !wb_pass_positions(layer, x, &first)) return NULL;
-    if (l->positions.length == 0) return wb_add(x, wb_slice(d->weight, 1, 0, x->sizes[1], 1));
+    if (!(x = wb_convert_input(x, d->given_weight)) || !wb_pass_positions(layer, x, &first))
+        return NULL;
+    if (l->positions.length == 0) return wb_add(x, wb_slice(d->given_weight, 1, 0, x->sizes[1], 1));
     wb_array *places = wb_add(wb_iota(WB_I32, 0, x->sizes[1]), wb_late_position(first));
-    return wb_add(x, wb_gather_named("position", d->weight, places, 1));
+    return wb_add(x, wb_gather_named("position", d->given_weight, places, 1));
 }
 
 static int64_t most_positions(const wb_layer *layer) {
@@ -32,8 +33,9 @@ static int64_t most_positions(const wb_layer *layer) {
 
 static const wb_field fields[] = {
     WB_ROW(wb_position_embedding_layer, in, WB_FIELD_PAIR, .low = 1, .text_only = true,
-           .given_by = offsetof(wb_position_embedding_layer, desc.weight)),
-    WB_ROW(wb_position_embedding_layer, weight, WB_FIELD_ARRAY, .trainable = true),
+           .given_by = offsetof(wb_position_embedding_layer, desc.given_weight)),
+    WB_ROW_NAMED(wb_position_embedding_layer, given_weight, "weight", WB_FIELD_ARRAY,
+                 .trainable = true),
 };
 
 /* Small beside the features of words, as in GPT-2 and BERT. */
@@ -43,7 +45,7 @@ static wb_array *small_normal(int ndim, const int64_t *sizes, wb_dtype dtype) {
 
 static bool complete(wb_layer *layer) {
     wb_position_embedding_desc *d = desc_of(layer);
-    return wb_layer_fill(layer, &d->weight, d->init ? d->init : small_normal, d->dtype, 2,
+    return wb_layer_fill(layer, &d->given_weight, d->init ? d->init : small_normal, d->dtype, 2,
                          (int64_t[]){d->out, d->in});
 }
 
@@ -56,5 +58,5 @@ const wb_layer_class wb_position_embedding_class = {
     .most_positions = most_positions};
 
 wb_layer *wb_position_embedding_make(wb_position_embedding_desc desc) {
-    return wb_layer_make(&wb_position_embedding_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_position_embedding_class, &desc, sizeof desc);
 }

@@ -68,5 +68,5 @@ const wb_layer_class wb_rotary_positions_class = {
     .positions = offsetof(wb_rotary_positions_layer, positions)};
 
 wb_layer *wb_rotary_positions_make(wb_rotary_positions_desc desc) {
-    return wb_layer_make(&wb_rotary_positions_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_rotary_positions_class, &desc, sizeof desc);
 }

@@ -31,14 +31,14 @@ static wb_array *gate(const wb_recurrent_desc *d, wb_array *sum, int number) {
 
 static wb_array *plus(wb_array *sum, wb_array *bias) { return bias ? wb_add(sum, bias) : sum; }
 
-/* wh h + bias_h */
+/* wh h + given_bias_h */
 static wb_array *of_state(const wb_recurrent_desc *d, wb_array *h) {
-    return plus(wb_matmul(d->wh, h), d->bias_h);
+    return plus(wb_matmul(d->given_wh, h), d->given_bias_h);
 }
 
 /* wi x + wh h + bias */
 static wb_array *sum_of(const wb_recurrent_desc *d, wb_array *x, wb_array *h) {
-    return plus(wb_add(wb_matmul(d->wi, x), of_state(d, h)), d->given_bias);
+    return plus(wb_add(wb_matmul(d->given_wi, x), of_state(d, h)), d->given_bias);
 }
 
 static void rnn(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
@@ -60,7 +60,7 @@ static wb_array *between(wb_array *z, wb_array *n, wb_array *h) {
 }
 
 static void gru(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
-    wb_array *gx = plus(wb_matmul(d->wi, x), d->given_bias), *gh = of_state(d, state[0]);
+    wb_array *gx = plus(wb_matmul(d->given_wi, x), d->given_bias), *gh = of_state(d, state[0]);
     wb_array *r = wb_sigmoid(wb_add(gate(d, gx, 0), gate(d, gh, 0)));
     wb_array *z = wb_sigmoid(wb_add(gate(d, gx, 1), gate(d, gh, 1)));
     wb_array *n = wb_tanh(wb_add(gate(d, gx, 2), wb_mul(r, gate(d, gh, 2))));
@@ -68,11 +68,11 @@ static void gru(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
 }
 
 static void gru_v3(const wb_recurrent_desc *d, wb_array *x, wb_array **state) {
-    wb_array *gx = plus(wb_matmul(d->wi, x), d->given_bias), *h = state[0];
-    wb_array *gh = wb_matmul(wb_slice(d->wh, 0, 0, 2 * d->out, 1), h);
+    wb_array *gx = plus(wb_matmul(d->given_wi, x), d->given_bias), *h = state[0];
+    wb_array *gh = wb_matmul(wb_slice(d->given_wh, 0, 0, 2 * d->out, 1), h);
     wb_array *r = wb_sigmoid(wb_add(gate(d, gx, 0), gate(d, gh, 0)));
     wb_array *z = wb_sigmoid(wb_add(gate(d, gx, 1), gate(d, gh, 1)));
-    wb_array *n = wb_tanh(wb_add(gate(d, gx, 2), wb_matmul(d->wh_candidate, wb_mul(r, h))));
+    wb_array *n = wb_tanh(wb_add(gate(d, gx, 2), wb_matmul(d->given_wh_candidate, wb_mul(r, h))));
     state[0] = between(z, n, h);
 }
 
@@ -97,8 +97,9 @@ static const struct kind *kind_of(const wb_layer *layer) {
 
 /* The state that a sequence begins with: the cell's own, which is (out) or (out, 1), or zeros. */
 static wb_array *first_state(const wb_recurrent_desc *d, int s, int ndim, const int64_t *sizes) {
-    wb_array *own = s ? d->cell0 : d->state0;
-    return own ? wb_reshape(own, d->out) : wb_full_make((wb_dtype)d->wi->dtype, 0, ndim, sizes);
+    wb_array *own = s ? d->given_cell0 : d->given_state0;
+    return own ? wb_reshape(own, d->out)
+               : wb_full_make((wb_dtype)d->given_wi->dtype, 0, ndim, sizes);
 }
 
 /* The states that come with x, or the first ones; x's dimension 0 has features, the last ones of
@@ -121,8 +122,8 @@ static bool take_states(const struct kind *kind, const wb_recurrent_desc *d, int
         return false;
     }
     for (int s = 0; s < kind->states; s++)
-        state[s] =
-            count > 1 ? wb_convert_input(inputs[1 + s], d->wi) : first_state(d, s, ndim, sizes);
+        state[s] = count > 1 ? wb_convert_input(inputs[1 + s], d->given_wi)
+                             : first_state(d, s, ndim, sizes);
     for (int s = 0; s < kind->states; s++) {
         if (!state[s]) return false;
         if (state[s]->sizes[0] == d->out && state[s]->ndim <= ndim && state[s]->ndim > 0) {
@@ -142,7 +143,7 @@ static wb_array *take_input(const wb_recurrent_desc *d, wb_array *x, int least, 
         return wb_fail_null(WB_ERROR_SHAPE,
                             "input must have %d or %d dimensions, the first of size %lld, got %s",
                             least, most, (long long)d->in, wb_text_of(x));
-    return wb_convert_input(x, d->wi);
+    return wb_convert_input(x, d->given_wi);
 }
 
 static int forward_cell(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
@@ -212,9 +213,9 @@ static int forward_sequence(wb_layer *layer, int count, wb_array *const *inputs,
 
 /* in and out of a weight. */
 static void derive_sizes(const struct kind *kind, wb_recurrent_desc *d) {
-    if (!d->wi || d->wi->ndim != 2) return;
-    if (d->in == 0) d->in = d->wi->sizes[1];
-    if (d->out == 0) d->out = d->wi->sizes[0] / kind->gates;
+    if (!d->given_wi || d->given_wi->ndim != 2) return;
+    if (d->in == 0) d->in = d->given_wi->sizes[1];
+    if (d->out == 0) d->out = d->given_wi->sizes[0] / kind->gates;
 }
 
 static void derive_cell(wb_layer *layer) { derive_sizes(kind_of(layer), desc_of(layer)); }
@@ -227,13 +228,14 @@ static bool refuse(const wb_layer *layer, const char *setting, const char *of) {
 
 /* Settings of other kinds are errors, not left aside. */
 static bool check_desc(const wb_layer *layer, const struct kind *kind, const wb_recurrent_desc *d) {
-    const bool has_bias_h = d->with_bias_h || d->bias_h, is_lstm = kind->step == lstm;
+    const bool has_bias_h = d->bias_h || d->given_bias_h, is_lstm = kind->step == lstm;
     if (d->activation && kind->step != rnn) return refuse(layer, "activation", "RNN");
-    if (d->wh_candidate && kind->step != gru_v3) return refuse(layer, "wh_candidate", "GRUv3");
+    if (d->given_wh_candidate && kind->step != gru_v3)
+        return refuse(layer, "wh_candidate", "GRUv3");
     if (has_bias_h && kind->step == gru_v3) return refuse(layer, "bias_h", "RNN, LSTM and GRU");
-    if (d->cell0 && !is_lstm) return refuse(layer, "cell0", "LSTM");
+    if (d->given_cell0 && !is_lstm) return refuse(layer, "cell0", "LSTM");
     if (d->forget_bias != 0 && !is_lstm) return refuse(layer, "forget_bias", "LSTM");
-    if (d->forget_bias == 0 || (!d->no_bias && !d->given_bias)) return true;
+    if (d->forget_bias == 0 || (d->bias && !d->given_bias)) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: forget_bias is for a bias that is made, not for %s",
                   layer->class_->name, d->given_bias ? "a given one" : "none");
     return false;
@@ -259,12 +261,12 @@ static bool fill_biases(wb_layer *layer, wb_recurrent_desc *d, wb_dtype dtype, i
     return make_forget_bias(d, dtype) &&
            wb_layer_fill(layer, &d->given_bias, wb_zeros_init, dtype, 1, &rows) &&
            (kind_of(layer)->step == gru_v3 ||
-            wb_layer_fill(layer, &d->bias_h, wb_zeros_init, dtype, 1, &rows));
+            wb_layer_fill(layer, &d->given_bias_h, wb_zeros_init, dtype, 1, &rows));
 }
 
 /* Flux had (out) until 0.11 and (out, 1) until 0.14. */
 static bool fill_states(wb_layer *layer, wb_recurrent_desc *d, wb_dtype dtype) {
-    wb_array **const slots[MOST_STATES] = {&d->state0, &d->cell0};
+    wb_array **const slots[MOST_STATES] = {&d->given_state0, &d->given_cell0};
     for (int s = 0; s < kind_of(layer)->states; s++) {
         const int ndim = *slots[s] && (*slots[s])->ndim == 1 ? 1 : 2;
         if (!wb_layer_fill(layer, slots[s], wb_zeros_init, dtype, ndim, (int64_t[]){d->out, 1}))
@@ -275,7 +277,8 @@ static bool fill_states(wb_layer *layer, wb_recurrent_desc *d, wb_dtype dtype) {
 
 /* Of GRUv3 Flux had no third block, which is not used, until 0.14. */
 static int64_t rows_of_wh(const wb_recurrent_desc *d, bool is_gru_v3, int64_t rows) {
-    const bool is_old = is_gru_v3 && d->wh && d->wh->ndim == 2 && d->wh->sizes[0] == 2 * d->out;
+    const bool is_old =
+        is_gru_v3 && d->given_wh && d->given_wh->ndim == 2 && d->given_wh->sizes[0] == 2 * d->out;
     return is_old ? 2 * d->out : rows;
 }
 
@@ -290,12 +293,13 @@ static bool complete_cell(wb_layer *layer) {
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
     wb_init *recurrent = d->init_recurrent ? d->init_recurrent : wb_glorot_uniform;
     if (kind->step == rnn && !d->activation) d->activation = wb_tanh;
-    if (!wb_layer_fill(layer, &d->wi, init, d->dtype, 2, (int64_t[]){rows, d->in})) return false;
-    const wb_dtype dtype = (wb_dtype)d->wi->dtype;
+    if (!wb_layer_fill(layer, &d->given_wi, init, d->dtype, 2, (int64_t[]){rows, d->in}))
+        return false;
+    const wb_dtype dtype = (wb_dtype)d->given_wi->dtype;
     const int64_t wh_rows = rows_of_wh(d, is_gru_v3, rows);
-    return wb_layer_fill(layer, &d->wh, recurrent, dtype, 2, (int64_t[]){wh_rows, d->out}) &&
+    return wb_layer_fill(layer, &d->given_wh, recurrent, dtype, 2, (int64_t[]){wh_rows, d->out}) &&
            fill_biases(layer, d, dtype, rows) && fill_states(layer, d, dtype) &&
-           (!is_gru_v3 || wb_layer_fill(layer, &d->wh_candidate, recurrent, dtype, 2,
+           (!is_gru_v3 || wb_layer_fill(layer, &d->given_wh_candidate, recurrent, dtype, 2,
                                         (int64_t[]){d->out, d->out}));
 }
 
@@ -313,14 +317,14 @@ static void derive_sequence(wb_layer *layer) {
 static bool complete_sequence(wb_layer *layer) {
     sequence_layer *l = sequence_of(layer);
     wb_recurrent_desc *d = &l->desc;
-    if (d->with_state0 || d->state0 || d->cell0) return refuse(layer, "state0", "cells");
+    if (d->state0 || d->given_state0 || d->given_cell0) return refuse(layer, "state0", "cells");
     wb_recurrent_desc made = *d;
     made.return_state = made.lengths = false;
     if (!l->cell && !(l->cell = wb_layer_make(kind_of(layer)->cell, &made, sizeof made)))
         return false;
     wb_recurrent_desc *cell = desc_of(l->cell);
-    d->wi = d->wh = d->given_bias = d->wh_candidate = d->bias_h = NULL;
-    d->no_bias = cell->no_bias, d->with_bias_h = cell->with_bias_h;
+    d->given_wi = d->given_wh = d->given_bias = d->given_wh_candidate = d->given_bias_h = NULL;
+    d->bias = cell->bias, d->bias_h = cell->bias_h;
     if (d->in == cell->in && d->out == cell->out) {
         if (d->activation && kind_of(layer)->step == rnn) cell->activation = d->activation;
         d->activation = cell->activation;
@@ -335,21 +339,22 @@ static bool complete_sequence(wb_layer *layer) {
 #define PAIR(type, ...) WB_ROW(type, in, WB_FIELD_PAIR, .low = 1, .text_only = true, __VA_ARGS__)
 #define ACTIVATION(type, ...)                                                                      \
     WB_ROW_NAMED(type, activation, "activation", WB_FIELD_ACTIVATION, .usual = 1, __VA_ARGS__)
-#define WITHOUT(type) WB_ROW_NAMED(type, no_bias, "bias", WB_FIELD_WITHOUT, .text_only = true)
+#define WITHOUT(type)                                                                              \
+    WB_ROW_NAMED(type, bias, "bias", WB_FIELD_BOOL, .usual = true, .text_only = true)
 #define ARRAY(member, flux_name, ...)                                                              \
     WB_ROW_NAMED(cell_layer, member, flux_name, WB_FIELD_ARRAY, .trainable = true, __VA_ARGS__)
 #define WITH(type, member, name_)                                                                  \
-    WB_ROW_NAMED(type, member, name_, WB_FIELD_WITH, .text_only = true)
+    WB_ROW_NAMED(type, member, name_, WB_FIELD_BOOL, .text_only = true)
 #define BIAS_H(...)                                                                                \
-    ARRAY(bias_h, "bias_h", .text_only = true, .with = offsetof(cell_layer, desc.with_bias_h)),    \
-        WITH(cell_layer, with_bias_h, "bias_h")
+    ARRAY(given_bias_h, "bias_h", .text_only = true, .with = offsetof(cell_layer, desc.bias_h)),   \
+        WITH(cell_layer, bias_h, "bias_h")
 #define STATE0(member, name_, ...)                                                                 \
-    ARRAY(member, name_, .with = offsetof(cell_layer, desc.with_state0), __VA_ARGS__)
+    ARRAY(member, name_, .with = offsetof(cell_layer, desc.state0), __VA_ARGS__)
 #define CELL_ROWS                                                                                  \
-    PAIR(cell_layer, .given_by = offsetof(cell_layer, desc.wi)), ARRAY(wi, "Wi", .flux = "Wi"),    \
-        ARRAY(wh, "Wh", .flux = "Wh")
+    PAIR(cell_layer, .given_by = offsetof(cell_layer, desc.given_wi)),                             \
+        ARRAY(given_wi, "Wi", .flux = "Wi"), ARRAY(given_wh, "Wh", .flux = "Wh")
 #define BIAS(flux_name)                                                                            \
-    ARRAY(given_bias, flux_name, .without = offsetof(cell_layer, desc.no_bias)), WITHOUT(cell_layer)
+    ARRAY(given_bias, flux_name, .with = offsetof(cell_layer, desc.bias)), WITHOUT(cell_layer)
 #define SEQUENCE_ROWS(cell_class)                                                                  \
     PAIR(sequence_layer, .usual = 0),                                                              \
         {.name = "cell",                                                                           \
@@ -365,23 +370,23 @@ static const wb_field rnn_cell_rows[] = {ACTIVATION(cell_layer, .flux = "σ", .r
                                          CELL_ROWS,
                                          BIAS("bias"),
                                          BIAS_H(),
-                                         STATE0(state0, "state0", .since = 5),
-                                         WITH(cell_layer, with_state0, "state0")};
+                                         STATE0(given_state0, "state0", .since = 5),
+                                         WITH(cell_layer, state0, "state0")};
 /* h and c are a tuple in Flux 0.12 to 0.14, and two fields before. */
 static const wb_field lstm_cell_rows[] = {
     CELL_ROWS,
     BIAS("bias"),
     BIAS_H(),
-    STATE0(state0, "state0", .since = 4, .tuple = "state0", .item = 1),
-    STATE0(cell0, "cell0", .since = 5, .tuple = "state0", .item = 2),
-    WITH(cell_layer, with_state0, "state0")};
+    STATE0(given_state0, "state0", .since = 4, .tuple = "state0", .item = 1),
+    STATE0(given_cell0, "cell0", .since = 5, .tuple = "state0", .item = 2),
+    WITH(cell_layer, state0, "state0")};
 static const wb_field gru_cell_rows[] = {CELL_ROWS, BIAS("b"), BIAS_H(),
-                                         STATE0(state0, "state0", .since = 4),
-                                         WITH(cell_layer, with_state0, "state0")};
+                                         STATE0(given_state0, "state0", .since = 4),
+                                         WITH(cell_layer, state0, "state0")};
 static const wb_field gru_v3_cell_rows[] = {
-    CELL_ROWS, BIAS("b"), ARRAY(wh_candidate, "Wh_h̃", .flux = "Wh_h̃"),
-    STATE0(state0, "state0", .since = 5), WITH(cell_layer, with_state0, "state0")};
-#define SEQUENCE_BIAS_H WITH(sequence_layer, with_bias_h, "bias_h")
+    CELL_ROWS, BIAS("b"), ARRAY(given_wh_candidate, "Wh_h̃", .flux = "Wh_h̃"),
+    STATE0(given_state0, "state0", .since = 5), WITH(cell_layer, state0, "state0")};
+#define SEQUENCE_BIAS_H WITH(sequence_layer, bias_h, "bias_h")
 static const wb_field rnn_rows[] = {SEQUENCE_ROWS(wb_rnn_cell_class), SEQUENCE_BIAS_H,
                                     ACTIVATION(sequence_layer, .text_only = true)};
 static const wb_field lstm_rows[] = {SEQUENCE_ROWS(wb_lstm_cell_class), SEQUENCE_BIAS_H};
@@ -412,14 +417,14 @@ SEQUENCE(wb_gru_v3_class, "GRUv3", gru_v3_rows);
 
 /* The layer of a sequence reads their sizes before its cell holds them. */
 static wb_layer *make(const wb_layer_class *k, const wb_recurrent_desc *d) {
-    const bool good = wb_may_use_given(k->name, d->wi, "wi") &&
-                      wb_may_use_given(k->name, d->wh, "wh") &&
+    const bool good = wb_may_use_given(k->name, d->given_wi, "wi") &&
+                      wb_may_use_given(k->name, d->given_wh, "wh") &&
                       wb_may_use_given(k->name, d->given_bias, "bias") &&
-                      wb_may_use_given(k->name, d->wh_candidate, "wh_candidate") &&
-                      wb_may_use_given(k->name, d->bias_h, "bias_h") &&
-                      wb_may_use_given(k->name, d->state0, "state0") &&
-                      wb_may_use_given(k->name, d->cell0, "cell0");
-    return good ? wb_layer_make(k, d, sizeof *d) : NULL;
+                      wb_may_use_given(k->name, d->given_wh_candidate, "wh_candidate") &&
+                      wb_may_use_given(k->name, d->given_bias_h, "bias_h") &&
+                      wb_may_use_given(k->name, d->given_state0, "state0") &&
+                      wb_may_use_given(k->name, d->given_cell0, "cell0");
+    return good ? wb_layer_of_desc(k, d, sizeof *d) : NULL;
 }
 
 #define MAKER(name)                                                                                \

@@ -30,5 +30,5 @@ const wb_layer_class wb_reshape_layer_class = {
     .name = "ReshapeLayer", WB_LAYER_ROWS(wb_reshape_layer_layer, fields), .forward = forward};
 
 wb_layer *wb_reshape_layer_make(wb_reshape_layer_desc desc) {
-    return wb_layer_make(&wb_reshape_layer_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_reshape_layer_class, &desc, sizeof desc);
 }

@@ -15,13 +15,14 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     const wb_rmsnorm_desc *d = desc_of(layer);
     int n;
     if (!wb_check_first_sizes(layer, x, &n)) return NULL;
-    x = wb_convert_input(x, d->scale);
+    x = wb_convert_input(x, d->given_scale);
     wb_array *square = x ? wb_mean_make(wb_square(x), n, dims) : NULL;
-    return square ? wb_mul(wb_mul(x, wb_rsqrt(wb_add_number(square, d->eps))), d->scale) : NULL;
+    return square ? wb_mul(wb_mul(x, wb_rsqrt(wb_add_number(square, d->eps))), d->given_scale)
+                  : NULL;
 }
 
 static const wb_field fields[] = {
-    WB_ROW(wb_rmsnorm_layer, scale, WB_FIELD_ARRAY, .trainable = true),
+    WB_ROW_NAMED(wb_rmsnorm_layer, given_scale, "scale", WB_FIELD_ARRAY, .trainable = true),
     WB_ROW(wb_rmsnorm_layer, eps, WB_FIELD_REAL, .flux = "ϵ", .usual = 1e-5, .is_above = true),
     WB_ROW(wb_rmsnorm_layer, size, WB_FIELD_SIZES, .low = 1, .spread = true, .most = WB_MAX_DIMS),
 };
@@ -30,7 +31,7 @@ static bool complete(wb_layer *layer) {
     wb_rmsnorm_desc *d = desc_of(layer);
     int n;
     const int64_t *size = wb_layer_sizes(layer, &n);
-    return wb_layer_fill(layer, &d->scale, wb_ones_init, d->dtype, n, size);
+    return wb_layer_fill(layer, &d->given_scale, wb_ones_init, d->dtype, n, size);
 }
 
 const wb_layer_class wb_rmsnorm_class = {.name = "RMSNorm",
@@ -39,5 +40,5 @@ const wb_layer_class wb_rmsnorm_class = {.name = "RMSNorm",
                                          .complete = complete};
 
 wb_layer *wb_rmsnorm_make(wb_rmsnorm_desc desc) {
-    return wb_layer_make(&wb_rmsnorm_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_rmsnorm_class, &desc, sizeof desc);
 }

@@ -41,16 +41,37 @@ bool wb_is_without(const wb_layer *layer, const wb_field *f) {
            (f->with && !*(const bool *)((const char *)layer + f->with));
 }
 
+bool wb_field_is_presence(const wb_layer_class *k, const wb_field *f) {
+    for (int i = 0; f->kind == WB_FIELD_BOOL && i < k->field_count; i++)
+        if (k->fields[i].with == f->offset) return true;
+    return false;
+}
+
 /* ---- defaults ---- */
+
+void wb_layer_begin_settings(wb_layer *layer) {
+    for (int i = 0; i < layer->class_->field_count; i++) {
+        const wb_field *f = &layer->class_->fields[i];
+        void *at = wb_field_at(layer, f);
+        if (f->kind == WB_FIELD_INTEGER) *(int64_t *)at = (int64_t)f->usual;
+        if (f->kind == WB_FIELD_REAL) *(double *)at = f->usual;
+        if (f->kind == WB_FIELD_BOOL) *(bool *)at = f->usual != 0;
+    }
+}
+
+static bool in_range(const wb_field *f, double x) {
+    return (f->is_above ? x > f->low : x >= f->low) && (f->high == 0 || x <= f->high);
+}
 
 static void set_integer(int64_t *x, int64_t usual) {
     if (*x == 0) *x = usual;
-    if (*x == WB_NONE) *x = 0;
+    if (*x == WB_NONE_) *x = 0;
 }
 
 static void set_each(const wb_layer *layer, const wb_field *f, int64_t *numbers) {
     int n;
     const int64_t *sizes = wb_layer_sizes(layer, &n);
+    wb_spread_all(n, numbers);
     if (f->low > 0) wb_repeat_last(n, numbers); /* else a 0 may be meant */
     for (int i = 0; i < WB_MOST_SIZES; i++) {
         if (i >= n) numbers[i] = 0;
@@ -81,14 +102,15 @@ static void set_name(char *name, const wb_field *f) {
 
 static void set_usual(const wb_layer *layer, const wb_field *f) {
     if (f->kind == WB_FIELD_NAME) set_name(wb_field_at(layer, f), f);
-    if (f->kind == WB_FIELD_INTEGER) set_integer(wb_field_at(layer, f), (int64_t)f->usual);
+    if (f->kind == WB_FIELD_INTEGER)
+        set_integer(wb_field_at(layer, f), in_range(f, 0) ? 0 : (int64_t)f->usual);
     if (f->kind == WB_FIELD_JOINT) set_joint(numbers_of(layer, f));
     if (f->kind == WB_FIELD_PROJECTIONS) set_projections(numbers_of(layer, f));
     if (f->kind == WB_FIELD_EACH) set_each(layer, f, numbers_of(layer, f));
     if (f->kind == WB_FIELD_ACTIVATION) set_activation(wb_field_at(layer, f), f->usual);
     if (f->kind != WB_FIELD_REAL) return;
     double *x = wb_field_at(layer, f);
-    if (*x == 0) *x = signbit(*x) ? 0 : f->usual;
+    if (*x == 0) *x = signbit(*x) || in_range(f, 0) ? 0 : f->usual;
 }
 
 /* ---- ranges ---- */
@@ -114,12 +136,8 @@ static bool fail_range(const wb_layer *layer, const wb_field *f, const char *nam
     return false;
 }
 
-static bool in_range(const wb_field *f, double x) {
-    return (f->is_above ? x > f->low : x >= f->low) && (f->high == 0 || x <= f->high);
-}
-
-/* WB_NONE is how a 0 is said. */
-static int64_t said(int64_t x) { return x == WB_NONE ? 0 : x; }
+/* A 0 that counts. */
+static int64_t said(int64_t x) { return x == WB_NONE_ ? 0 : x; }
 
 static bool check_integers(const wb_layer *layer, const wb_field *f) {
     static const char *const pair[] = {"in", "out"}, *const joint[] = {"in", "in2", "out"},
@@ -157,6 +175,7 @@ static bool check_padding(wb_layer *layer, const wb_field *f) {
     int64_t *pad = numbers_of(layer, f), *more = pad + WB_MOST_SIZES;
     int n;
     (void)wb_layer_sizes(layer, &n);
+    wb_spread_all(n, more);
     if (!wb_check_padding(layer->class_->name, n, pad)) return false;
     for (int i = 0; i < WB_MOST_SIZES; i++) {
         if (i >= n) pad[i] = more[i] = 0;
@@ -239,15 +258,24 @@ int wb_choice_named(const wb_field *f, const char *name) {
     return -1;
 }
 
-/* An array that was given and one that says so are too many; what is given is there. */
+const wb_field *wb_field_presence(const wb_layer_class *k, const wb_field *f) {
+    for (int i = 0; f->with && i < k->field_count; i++)
+        if (k->fields[i].offset == f->with) return &k->fields[i];
+    return NULL;
+}
+
+/* What is given is there; it is an error beside the words that it is not. */
 static bool check_array(wb_layer *layer, const wb_field *f) {
     const wb_layer_class *k = layer->class_;
-    if (f->with && *wb_field_array(layer, f)) *(bool *)((char *)layer + f->with) = true;
-    if (!wb_is_without(layer, f) || !*wb_field_array(layer, f)) return true;
-    for (int i = 0; i < k->field_count; i++)
-        if (k->fields[i].offset == f->without)
-            (void)wb_fail(WB_ERROR_ARGUMENT, "%s: no_%s, but %s %s was given", k->name,
-                          k->fields[i].name, f->name, wb_text_of(*wb_field_array(layer, f)));
+    const wb_field *presence = wb_field_presence(k, f);
+    const wb_array *given = *wb_field_array(layer, f);
+    if (!presence || !given || !wb_is_without(layer, f)) return true;
+    if (presence->usual == 0) {
+        *(bool *)wb_field_at(layer, presence) = true;
+        return true;
+    }
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is false, but %s %s was given", k->name,
+                  presence->name, f->name, wb_text_of(given));
     return false;
 }
 
@@ -291,7 +319,7 @@ static bool check_surplus(const wb_layer *layer, const wb_field *f) {
         int count = 0;
         for (int i = 0; i < WB_MOST_SIZES; i++) {
             got[i] = said(x[i]);
-            if (x[i] != 0) count = i + 1;
+            if (x[i] != 0 && x[i] != WB_SAME_) count = i + 1;
         }
         if (count <= n) continue;
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must have at most %d number%s, got %s",
@@ -366,6 +394,10 @@ static bool hold_given(wb_layer *layer) {
             *slot = NULL, good = false;
     }
     return good;
+}
+
+wb_layer *wb_layer_of_desc(const wb_layer_class *k, const void *desc, size_t desc_bytes) {
+    return wb_check_start(k->name, *(const char *)desc) ? wb_layer_make(k, desc, desc_bytes) : NULL;
 }
 
 wb_layer *wb_layer_make(const wb_layer_class *k, const void *desc, size_t desc_bytes) {

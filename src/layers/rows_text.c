@@ -184,11 +184,7 @@ static void put_value(writer *w, const wb_layer *layer, const wb_field *f) {
         put(w, "%s", number);
         return;
     case WB_FIELD_BOOL:
-    case WB_FIELD_WITH:
-        put(w, "true");
-        return;
-    case WB_FIELD_WITHOUT:
-        put(w, "false");
+        put(w, *(const bool *)at ? "true" : "false");
         return;
     case WB_FIELD_MODE:
         put(w, layer->mode_ == WB_MODE_TRAIN ? "true" : "false");
@@ -225,9 +221,7 @@ static bool is_usual(const wb_layer *layer, const wb_field *f) {
     case WB_FIELD_REAL:
         return *(const double *)at == f->usual || *(const double *)at == (double)(float)f->usual;
     case WB_FIELD_BOOL:
-    case WB_FIELD_WITHOUT:
-    case WB_FIELD_WITH:
-        return !*(const bool *)at;
+        return *(const bool *)at == (f->usual != 0);
     case WB_FIELD_EACH:
         return is_usual_each(layer, f, at);
     case WB_FIELD_PADDING:
@@ -296,19 +290,17 @@ bool wb_setting_text(const wb_layer *layer, const wb_field *f, wb_real_writer *r
 }
 
 static const char *text_of_flag(const wb_layer *layer, const wb_field *f) {
-    const bool is_set = f->kind != WB_FIELD_MODE && *(const bool *)wb_field_at(layer, f);
     if (f->kind == WB_FIELD_MODE)
         return layer->mode_ == WB_MODE_AUTO    ? "auto"
                : layer->mode_ == WB_MODE_TRAIN ? "true"
                                                : "false";
-    return is_set != (f->kind == WB_FIELD_WITHOUT) ? "true" : "false";
+    return *(const bool *)wb_field_at(layer, f) ? "true" : "false";
 }
 
 bool wb_setting_value(const wb_layer *layer, const wb_field *f, wb_real_writer *real, char *text,
                       size_t size) {
     writer w = {.text = text, .size = size, .real = real};
-    const bool is_flag = f->kind == WB_FIELD_BOOL || f->kind == WB_FIELD_WITH ||
-                         f->kind == WB_FIELD_WITHOUT || f->kind == WB_FIELD_MODE;
+    const bool is_flag = f->kind == WB_FIELD_BOOL || f->kind == WB_FIELD_MODE;
     text[0] = 0;
     if (!wb_field_is_setting(f) || f->kind == WB_FIELD_OTHER) return false;
     if (is_flag)

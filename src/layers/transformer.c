@@ -124,28 +124,27 @@ static bool check_desc(const wb_layer_class *k, wb_transformer_block_desc *d) {
 }
 
 static wb_layer *attention_of(const wb_transformer_block_desc *d, bool is_causal, double rotary) {
-    return wb_multi_head_attention(d->in, .heads = d->heads, .with_bias = !d->no_bias,
-                                   .dropout = d->dropout, .causal = is_causal, .rotary = rotary,
-                                   .init = d->init, .dtype = d->dtype);
+    return wb_multi_head_attention(d->in, .heads = d->heads, .bias = d->bias, .dropout = d->dropout,
+                                   .causal = is_causal, .rotary = rotary, .init = d->init,
+                                   .dtype = d->dtype);
 }
 
 static wb_layer *feed_forward_of(const wb_transformer_block_desc *d) {
     wb_activation *activation = d->activation ? d->activation : wb_relu;
     return wb_chain(
-        wb_dense(d->in, d->hidden, activation, .no_bias = d->no_bias, .init = d->init,
-                 .dtype = d->dtype),
+        wb_dense(d->in, d->hidden, activation, .bias = d->bias, .init = d->init, .dtype = d->dtype),
         wb_dropout(d->dropout),
-        wb_dense(d->hidden, d->in, .no_bias = d->no_bias, .init = d->init, .dtype = d->dtype));
+        wb_dense(d->hidden, d->in, .bias = d->bias, .init = d->init, .dtype = d->dtype));
 }
 
 static wb_layer *norm_of(const wb_transformer_block_desc *d) {
-    return wb_layernorm({d->in}, .eps = d->eps, .no_bias = d->no_bias, .dtype = d->dtype);
+    return wb_layernorm({d->in}, .eps = d->eps, .bias = d->bias, .dtype = d->dtype);
 }
 
 static wb_layer *make(const char *function, const wb_layer_class *k, wb_transformer_block_desc d) {
     wb_layer *layers[7];
     int n = 0;
-    if (!check_desc(k, &d)) return NULL;
+    if (!wb_check_start(function, d.start_) || !check_desc(k, &d)) return NULL;
     layers[n++] = attention_of(&d, d.causal, d.rotary), layers[n++] = norm_of(&d);
     if (k == &wb_transformer_decoder_class)
         layers[n++] = attention_of(&d, false, 0), layers[n++] = norm_of(&d);

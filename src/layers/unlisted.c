@@ -108,8 +108,6 @@ size_t wb_field_bytes(const wb_layer_class *k, const wb_field *f) {
     case WB_FIELD_DIMS:
         return sizeof(unsigned);
     case WB_FIELD_BOOL:
-    case WB_FIELD_WITHOUT:
-    case WB_FIELD_WITH:
         return sizeof(bool);
     case WB_FIELD_MODE:
     case WB_FIELD_OTHER:

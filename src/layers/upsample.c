@@ -62,7 +62,7 @@ static wb_array *nearest(wb_array *x, const int64_t *larger) {
 
 /* Where place i of m lies among n pixels. ratio: of the distances of places to those of pixels. */
 static double source_of(const wb_upsample_desc *d, int64_t i, int64_t m, int64_t n, double ratio) {
-    if (d->no_align_corners) return fmax(0, ((double)i + 0.5) * ratio - 0.5);
+    if (!d->align_corners) return fmax(0, ((double)i + 0.5) * ratio - 0.5);
     return m > 1 ? (double)i * (double)(n - 1) / (double)(m - 1) : 0;
 }
 
@@ -127,7 +127,7 @@ static const wb_field fields[] = {
     WB_ROW(wb_upsample_layer, scale, WB_FIELD_REALS, .is_above = true),
     WB_ROW(wb_upsample_layer, size, WB_FIELD_REALS, .low = 1,
            .instead = offsetof(wb_upsample_layer, desc.scale)),
-    WB_ROW_NAMED(wb_upsample_layer, no_align_corners, "align_corners", WB_FIELD_WITHOUT,
+    WB_ROW_NAMED(wb_upsample_layer, align_corners, "align_corners", WB_FIELD_BOOL, .usual = true,
                  .text_only = true),
     WB_ROW(wb_upsample_layer, by_scale, WB_FIELD_BOOL, .text_only = true),
 };
@@ -138,10 +138,10 @@ static bool complete(wb_layer *layer) {
     const bool is_size = d->size[0] != 0;
     const double *numbers = is_size ? d->size : d->scale;
     const int n = wb_count_reals(numbers);
-    if (d->by_scale && (is_size || !d->no_align_corners || d->mode == WB_UPSAMPLE_NEAREST)) {
+    if (d->by_scale && (is_size || d->align_corners || d->mode == WB_UPSAMPLE_NEAREST)) {
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "Upsample: by_scale needs a scale, a mode other than :nearest and "
-                      "no_align_corners");
+                      ".align_corners = false");
         return false;
     }
     if (n > 1 && d->mode != WB_UPSAMPLE_NEAREST && n != d->mode) {
@@ -168,7 +168,7 @@ const wb_layer_class wb_upsample_class = {.name = "Upsample",
                                           .equals = " = "};
 
 wb_layer *wb_upsample_make(wb_upsample_desc desc) {
-    return wb_layer_make(&wb_upsample_class, &desc, sizeof desc);
+    return wb_layer_of_desc(&wb_upsample_class, &desc, sizeof desc);
 }
 
 wb_array *wb_upsample_make_op(wb_array *x, wb_upsample_desc desc) {

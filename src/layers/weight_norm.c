@@ -139,13 +139,13 @@ wb_layer *wb_weight_norm_make(wb_weight_norm_desc desc) {
     const char *which = desc.which ? desc.which : "";
     wb_layer *layer = wb_wrapper_new("wb_weight_norm", &wb_weight_norm_class, &contents);
     if (!layer) return NULL;
-    if (!wb_may_use_given("WeightNorm", desc.g, "g")) {
+    if (!wb_may_use_given("WeightNorm", desc.given_g, "g")) {
         (void)wb_layer_own_children(layer);
         wb_free(layer);
         return NULL;
     }
     wb_weight_norm_layer *l = norm_of(layer);
-    l->dims = desc.dims, l->g = wb_hold(desc.g);
+    l->dims = desc.dims, l->g = wb_hold(desc.given_g);
     (void)snprintf(l->which, sizeof l->which, "%s", which);
     if (strlen(which) < sizeof l->which) return wb_layer_complete(layer);
     (void)wb_layer_own_children(layer);

@@ -48,7 +48,7 @@ static wb_array *of_labels(wb_loss *loss, wb_array *logs, wb_array *weights) {
 static wb_array *of_probabilities(wb_loss *loss, wb_array *logs, wb_array *weights,
                                   bool with_entropy) {
     const double a = loss->desc->smoothing;
-    if (loss->desc->ignore)
+    if (loss->desc->ignore != INT64_MIN)
         return wb_fail_null(
             WB_ERROR_ARGUMENT, "%s: ignore needs integer labels, but the target is %s of sizes %s",
             loss->name, wb_dtype_name((wb_dtype)loss->y->dtype), wb_text_of(loss->y));
@@ -110,7 +110,7 @@ static wb_array *log_eps(const wb_loss *loss) { return LOG(ADD(loss->p, NUM(loss
 static wb_array *logsoftmax(const wb_loss *loss) { return wb_logsoftmax_dims(loss->p, loss->dim); }
 
 static wb_array *focal_logs(const wb_loss *loss) {
-    const double gamma = wb_given_or(loss->desc->gamma, 2);
+    const double gamma = loss->desc->gamma;
     wb_array *l = log_eps(loss);
     return gamma == 0 ? l : MUL(wb_pow_number(wb_relu(SUB(NUM(1), loss->p)), gamma), l);
 }

@@ -52,10 +52,10 @@ static bool take_sizes(ctc *c) {
     c->K = p->sizes[0], c->T = p->sizes[1], c->N = p->ndim == 3 ? p->sizes[2] : 1;
     c->U = y->sizes[0], c->S = 2 * c->U + 1;
     const int64_t blank = c->loss->desc->blank;
-    c->blank = blank == 0 ? c->K - 1 : blank == WB_NONE ? 0 : blank;
+    c->blank = blank < 0 ? blank + c->K : blank;
     if (c->blank >= 0 && c->blank < c->K) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: blank must be one of %lld classes, 0 to %lld, got %lld",
-                  c->loss->name, (long long)c->K, (long long)c->K - 1, (long long)c->blank);
+                  c->loss->name, (long long)c->K, (long long)c->K - 1, (long long)blank);
     return false;
 }
 

@@ -30,7 +30,7 @@ static wb_array *log_quotients(const wb_loss *loss) {
 ELEMENTWISE(msle, WB_LOSS_EPS, log_quotients)
 
 static wb_array *huber(const wb_loss *loss) {
-    const double delta = wb_given_or(loss->desc->delta, 1);
+    const double delta = loss->desc->delta;
     wb_array *d = distances(loss), *near = MIN(d, NUM(delta));
     return MUL(near, SUB(d, MUL(near, NUM(0.5))));
 }
@@ -63,7 +63,7 @@ static wb_array *logit_binary(const wb_loss *loss) {
 ELEMENTWISE(logitbinarycrossentropy, WB_LOSS_SMOOTHING, logit_binary)
 
 static wb_array *binary_focal(const wb_loss *loss) {
-    const double gamma = wb_given_or(loss->desc->gamma, 2);
+    const double gamma = loss->desc->gamma;
     wb_array *q = ADD(MUL(loss->y, loss->p), MUL(one_minus(loss->y), one_minus(loss->p)));
     wb_array *l = NEG(log_eps(loss, q));
     return gamma == 0 ? l : MUL(wb_pow_number(wb_relu(one_minus(q)), gamma), l);
@@ -71,7 +71,7 @@ static wb_array *binary_focal(const wb_loss *loss) {
 ELEMENTWISE(binary_focal_loss, WB_LOSS_EPS | WB_LOSS_SMOOTHING | WB_LOSS_GAMMA, binary_focal)
 
 static wb_array *siamese(const wb_loss *loss) {
-    wb_array *gap = wb_relu(SUB(NUM(wb_given_or(loss->desc->margin, 1)), loss->p));
+    wb_array *gap = wb_relu(SUB(NUM(loss->desc->margin), loss->p));
     wb_array *near = MUL_NO_NAN(loss->p, MUL_NO_NAN(loss->p, one_minus(loss->y)));
     return ADD(near, MUL(loss->y, SQUARE(gap)));
 }
@@ -80,7 +80,7 @@ ELEMENTWISE(siamese_contrastive_loss, WB_LOSS_MARGIN, siamese)
 static wb_array *gaussian(const wb_loss *loss) {
     wb_array *variance = wb_loss_other(loss, "variance", loss->desc->variance);
     if (!variance) return NULL;
-    wb_array *v = MAX(variance, NUM(wb_given_or(loss->desc->eps, 1e-6)));
+    wb_array *v = MAX(variance, NUM(loss->desc->eps >= 0 ? loss->desc->eps : 1e-6));
     return MUL(ADD(LOG(v), DIV(squares(loss), v)), NUM(0.5));
 }
 ELEMENTWISE(gaussian_nll_loss, WB_LOSS_EPS | WB_LOSS_VARIANCE, gaussian)
@@ -102,12 +102,12 @@ static wb_array *products(const wb_loss *loss) { return MUL(loss->y, loss->p); }
 static wb_array *sizes(const wb_loss *loss) { return ADD(SQUARE(loss->p), SQUARE(loss->y)); }
 
 static wb_array *dice(wb_loss *loss) {
-    return overlap(loss, products, sizes, 2, wb_given_or(loss->desc->smooth, 1));
+    return overlap(loss, products, sizes, 2, loss->desc->smooth);
 }
 WB_LOSS_FUNCTIONS(dice_coeff_loss, OVERLAP | WB_LOSS_SMOOTH, dice)
 
 static wb_array *with_mistakes(const wb_loss *loss) {
-    const double beta = wb_given_or(loss->desc->beta, 0.7);
+    const double beta = loss->desc->beta;
     wb_array *wrongly = MUL(MUL(one_minus(loss->y), loss->p), NUM(beta));
     wb_array *missed = MUL(MUL(loss->y, one_minus(loss->p)), NUM(1 - beta));
     return ADD(products(loss), ADD(wrongly, missed));

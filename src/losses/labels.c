@@ -18,10 +18,10 @@ bool wb_are_labels(const wb_array *p, const wb_array *y, int dim) {
 }
 
 bool wb_check_labels(const char *name, const wb_array *y, int64_t classes, int64_t ignore) {
-    const int64_t count = wb_count(y), passed_over = wb_ignored_label(ignore);
+    const int64_t count = wb_count(y);
     for (int64_t i = 0; i < count; i++) {
         const int64_t label = wb_whole_at(y, i);
-        if ((label >= 0 && label < classes) || (ignore && label == passed_over)) continue;
+        if ((label >= 0 && label < classes) || label == ignore) continue;
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "%s: label %lld at position %lld is out of range: %lld classes, 0 to %lld",
                       name, (long long)label, (long long)i, (long long)classes,

@@ -9,10 +9,7 @@ bool wb_is_integer(const wb_array *y);
 /* Integers of the sizes of p without dimension dim. */
 bool wb_are_labels(const wb_array *p, const wb_array *y, int dim);
 
-/* The label that `ignore` of a desc names; 0 there names none. */
-static inline int64_t wb_ignored_label(int64_t ignore) { return ignore == WB_NONE ? 0 : ignore; }
-
-/* True if all readable labels are 0 .. classes - 1, or `ignore` as descs have it; else the error
+/* True if all readable labels are 0 .. classes - 1, or `ignore` (INT64_MIN: none); else the error
  * names the first one that is not. */
 bool wb_check_labels(const char *name, const wb_array *y, int64_t classes, int64_t ignore);
 

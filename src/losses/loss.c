@@ -47,13 +47,15 @@ static const member members[] = {
     MEMBER(CTC, FLAG, zero_infinity, 0, false, 0),
 };
 
+/* Whether the member is another than by default. */
 static bool is_given(const wb_loss_desc *d, const member *m) {
-    const void *at = (const char *)d + m->offset;
+    static const wb_loss_desc usual = {WB_DEFAULTS_loss.start_ = 1};
+    const void *at = (const char *)d + m->offset, *other = (const char *)&usual + m->offset;
     switch (m->kind) {
     case REAL:
-        return wb_is_given(*(const double *)at);
+        return *(const double *)at != *(const double *)other;
     case INTEGER:
-        return *(const int64_t *)at != 0;
+        return *(const int64_t *)at != *(const int64_t *)other;
     case FLAG:
         return *(const bool *)at;
     case AGG:
@@ -149,7 +151,7 @@ static wb_array *in_type(wb_array *x, wb_dtype dtype) {
 
 /* Without classes, a dim of a p without dimensions is fine. */
 static bool check_dim(wb_loss *loss) {
-    const int64_t dim = loss->desc->dim == WB_NONE ? 0 : loss->desc->dim;
+    const int64_t dim = loss->desc->dim;
     loss->dim = (int)dim;
     if (dim == 0 || (dim > 0 && dim < loss->p->ndim)) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT,
@@ -159,14 +161,14 @@ static bool check_dim(wb_loss *loss) {
 }
 
 bool wb_loss_begin(wb_loss *loss, const char *name, const wb_loss_desc *desc, unsigned has) {
-    if (!may_use_arrays(name, desc) || !wb_check_prediction(name, desc->p, desc->y) ||
-        !check_members(name, desc, has))
+    if (!wb_check_start(name, desc->start_) || !may_use_arrays(name, desc) ||
+        !wb_check_prediction(name, desc->p, desc->y) || !check_members(name, desc, has))
         return false;
     *loss = (wb_loss){.name = name, .desc = desc, .y = desc->y};
     loss->dtype = (wb_dtype)desc->p->dtype;
     loss->p = wb_is_half(loss->dtype) ? wb_cast(desc->p, WB_F32) : desc->p;
     if (!loss->p) return false;
-    loss->eps = wb_given_or(desc->eps, loss->p->dtype == WB_F64 ? 0x1p-52 : 0x1p-23);
+    loss->eps = desc->eps >= 0 ? desc->eps : loss->p->dtype == WB_F64 ? 0x1p-52 : 0x1p-23;
     return check_dim(loss);
 }
 
@@ -226,8 +228,8 @@ wb_array *wb_loss_class_weights(const wb_loss *loss) {
 }
 
 wb_array *wb_loss_not_ignored(const wb_loss *loss, wb_array *y) {
-    const int64_t label = wb_ignored_label(loss->desc->ignore);
-    if (loss->desc->ignore == 0) return NULL;
+    const int64_t label = loss->desc->ignore;
+    if (label == INT64_MIN) return NULL;
     const int64_t most = y->dtype == WB_U8 ? 255 : y->dtype == WB_BOOL ? 1 : INT64_MAX;
     if (most < INT64_MAX && (label < 0 || label > most)) return NULL; /* no element can be it */
     return NE(y, NUM((double)label));

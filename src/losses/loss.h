@@ -6,7 +6,6 @@
 
 #include "array/array.h"
 #include "base/error.h"
-#include "base/given.h"
 #include "ops/build.h"
 
 /* Members of wb_loss_desc that not every loss has. */
@@ -51,7 +50,7 @@ typedef struct wb_loss {
         return wb_loss_begin(&loss, #name, &desc, members) ? make(&loss) : NULL;                   \
     }                                                                                              \
     wb_array *(wb_##name)(wb_array * p, wb_array * y) {                                            \
-        return wb_##name##_make((wb_loss_desc){.p = p, .y = y});                                   \
+        return wb_##name##_make(WB_DESC(loss, p, y));                                              \
     }
 
 /* Checks prediction and settings: all but y's sizes. False with the error. */

@@ -31,7 +31,7 @@ static wb_array *distance(const wb_loss *loss, wb_array *x) {
 }
 
 static wb_array *triplet(wb_loss *loss) {
-    const double margin = wb_given_or(loss->desc->margin, 1);
+    const double margin = loss->desc->margin;
     if (!begin(loss)) return NULL;
     wb_array *negative = wb_loss_other(loss, "negative", loss->desc->negative);
     if (!negative) return NULL;
@@ -41,7 +41,7 @@ static wb_array *triplet(wb_loss *loss) {
 WB_LOSS_FUNCTIONS(triplet_loss, VECTORS | WB_LOSS_DIM | WB_LOSS_MARGIN | WB_LOSS_NEGATIVE, triplet)
 
 static wb_array *infonce(wb_loss *loss) {
-    const double temperature = wb_given_or(loss->desc->temperature, 0.1);
+    const double temperature = loss->desc->temperature;
     if (!begin(loss)) return NULL;
     if (loss->p->ndim != 2)
         return wb_fail_null(WB_ERROR_SHAPE,

@@ -357,12 +357,13 @@ static bool is_absent(const wb_part *p, const wb_field *f) {
     return f->part && r->kind == WB_RECORD_STRUCT && wb_flux_class(r) != f->part;
 }
 
-/* What has a WITHOUT is there unless that is written, what has a WITH if that is, or, in a struct,
- * as the struct has it. False with the error recorded where text and file differ. */
+/* What has a setting that says so is there as the text has it, or, in a struct, as the struct has
+ * it. False with the error recorded where text and file differ. */
 static bool is_wanted(const wb_part *p, wb_layer *layer, const wb_field *f, bool *wanted) {
     const bool absent = is_absent(p, f);
-    if (f->without && !p->term && absent) *(bool *)((char *)layer + f->without) = true;
-    if (f->with && !p->term && !absent) *(bool *)((char *)layer + f->with) = true;
+    const wb_field *presence = p->term ? NULL : wb_field_presence(layer->class_, f);
+    if (presence && absent == (presence->usual != 0))
+        *(bool *)wb_field_at(layer, presence) = !absent;
     *wanted = !wb_is_without(layer, f);
     if (*wanted || absent || !p->term) return true;
     (void)wb_part_fail(p, WB_ERROR_FORMAT,
@@ -504,7 +505,7 @@ static bool check_terms(const wb_part *p, const wb_layer_class *k, int64_t posit
 
 /* First what says which arrays there are, then these, and what counts dimensions last. */
 static int stage_of(const wb_field *f) {
-    if (f->kind == WB_FIELD_WITHOUT || f->kind == WB_FIELD_WITH) return 0;
+    if (f->kind == WB_FIELD_BOOL) return 0;
     if (!wb_field_is_setting(f)) return 1;
     return f->kind == WB_FIELD_EACH || f->kind == WB_FIELD_PADDING ? 3 : 2;
 }
@@ -515,7 +516,7 @@ static bool read_field(const wb_part *p, wb_layer *layer, const wb_field *f) {
     const int count = wb_settings_in_text(layer->class_, list, &positional);
     if (f->kind == WB_FIELD_LIST) return read_list(p, layer, f, positional);
     if (wb_field_is_array(f)) return read_array(p, layer, f);
-    if ((f->kind == WB_FIELD_WITHOUT || f->kind == WB_FIELD_WITH) && !p->term) return true;
+    if (wb_field_is_presence(layer->class_, f) && !p->term) return true;
     const wb_term *term = p->term && f->name ? wb_term_keyed(p->term, f->name) : NULL;
     for (int i = 0; p->term && i < count; i++)
         if (list[i] == f && i < positional) term = positional_term(p, list, i, &(int64_t){0});

@@ -96,10 +96,7 @@ wb_record *wb_setting_record(wb_arena *arena, const wb_layer *layer, const wb_fi
     case WB_FIELD_REALS:
         return reals(arena, at);
     case WB_FIELD_BOOL:
-    case WB_FIELD_WITH:
         return boolean(arena, *(const bool *)at);
-    case WB_FIELD_WITHOUT:
-        return boolean(arena, !*(const bool *)at);
     case WB_FIELD_SIZES:
     case WB_FIELD_EACH:
         return tuple(arena, n, at);
@@ -144,7 +141,7 @@ static bool fail(const source *s, const char *what) {
     return false;
 }
 
-static int64_t or_none(int64_t number) { return number ? number : WB_NONE; }
+static int64_t or_none(int64_t number) { return number ? number : WB_NONE_; }
 
 static bool is_number(const wb_term *t, const wb_record *r) {
     const int64_t n = t ? t->integer : r->integer;
@@ -204,7 +201,7 @@ static bool take_real(const wb_term *t, const wb_record *r, double *x) {
 
 static bool read_real(const source *s, double *x) {
     if (!take_real(s->term, s->record, x)) return fail(s, "number");
-    if (*x == 0) *x = WB_ZERO;
+    if (*x == 0) *x = -0.0;
     return true;
 }
 
@@ -293,12 +290,12 @@ static bool read_projections(const source *s, int64_t *x) {
     return good || fail(s, "number, or sizes like in => qkv => out");
 }
 
-static bool read_bool(const source *s, bool is_inverted, bool *x) {
+static bool read_bool(const source *s, bool *x) {
     const wb_term *t = s->term;
     const bool is_bool =
         t ? t->kind == WB_TERM_BOOL : s->field->parameter || s->record->kind == WB_RECORD_BOOL;
     if (!is_bool) return fail(s, "bool");
-    *x = (t ? t->integer != 0 : s->record->boolean) != is_inverted;
+    *x = t ? t->integer != 0 : s->record->boolean;
     return true;
 }
 
@@ -429,9 +426,7 @@ bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *f, co
     case WB_FIELD_CHOICE:
         return read_choice(&s, at);
     case WB_FIELD_BOOL:
-    case WB_FIELD_WITHOUT:
-    case WB_FIELD_WITH:
-        return read_bool(&s, f->kind == WB_FIELD_WITHOUT, at);
+        return read_bool(&s, at);
     case WB_FIELD_ACTIVATION:
         return wb_part_activation(part, s.term, s.record, at);
     case WB_FIELD_CONNECTION:

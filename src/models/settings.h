@@ -7,8 +7,8 @@
 #include "models/build.h"
 
 /* The setting from its term, if the part is text (NULL: it is not written), else from the field of
- * the struct. What is not there stays as it is; a 0 that is there becomes WB_ZERO or WB_NONE. False
- * with the error recorded. */
+ * the struct. What is not there stays as it is; a 0 that is there becomes -0.0 or WB_NONE_, which
+ * count. False with the error recorded. */
 bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *field,
                      const wb_term *term);
 

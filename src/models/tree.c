@@ -87,11 +87,8 @@ const wb_field *wb_class_field(const wb_layer_class *k, const char *name) {
 /* True for what older versions of Flux had, and what Flux never had: there only with a setting that
  * is no field of its struct. */
 static bool is_left_out(const wb_layer *layer, const wb_field *field) {
-    const wb_layer_class *k = layer->class_;
-    for (int i = 0; field->with && i < k->field_count; i++)
-        if (k->fields[i].offset == field->with && k->fields[i].kind == WB_FIELD_WITH)
-            return k->fields[i].text_only && wb_is_without(layer, field);
-    return false;
+    const wb_field *presence = wb_field_presence(layer->class_, field);
+    return presence && presence->usual == 0 && presence->text_only && wb_is_without(layer, field);
 }
 
 /* True if the tree has a place for the field; settings have one beside the arrays themselves. */

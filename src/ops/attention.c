@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "array/use.h"
-#include "base/given.h"
 #include "ops/check.h"
 
 /* Sizes; queries of `group` heads share the keys and values of one. */
@@ -440,6 +439,7 @@ static bool check_positions(const char *function, wb_array *x, int64_t length) {
 }
 
 wb_array *wb_rotary_make(wb_rotary_desc d) {
+    const double base = d.base != 0 ? d.base : 1e4;
     if (!wb_is_usable(d.x)) return wb_refuse("rotary", d.x, "x");
     const int64_t heads = d.heads ? d.heads : 1;
     const wb_dtype dtype = (wb_dtype)d.x->dtype;
@@ -451,13 +451,12 @@ wb_array *wb_rotary_make(wb_rotary_desc d) {
         return wb_fail_null(WB_ERROR_ARGUMENT,
                             "rotary: features must be even for each of %lld heads, got %lld",
                             (long long)heads, (long long)d.x->sizes[0]);
-    if (!(wb_given_or(d.base, 1e4) > 0))
+    if (!(base > 0))
         return wb_fail_null(WB_ERROR_ARGUMENT, "rotary: base must be positive, got %g", d.base);
     if (d.positions && !check_positions("rotary", d.positions, d.x->sizes[1])) return NULL;
     const int64_t half = d.x->sizes[0] / heads / 2;
     wb_array *at = d.positions ? d.positions : places(table_type(d.x), d.x->sizes[1], d.first);
-    wb_array *a =
-        at ? angles(table_type(d.x), half, at, log(wb_given_or(d.base, 1e4)) / (double)half) : NULL;
+    wb_array *a = at ? angles(table_type(d.x), half, at, log(base) / (double)half) : NULL;
     /* (half, 2, heads, length, rest) */
     wb_array *x = wb_reshape(d.x, half, 2, heads, d.x->sizes[1], -1);
     a = a ? wb_reshape(a, half, 1, 1, d.x->sizes[1]) : NULL;

@@ -258,8 +258,10 @@ wb_array *wb_copied(wb_array *x);
 
 /* Of n numbers those behind the last one that is given (not 0) become equal to it. */
 void wb_repeat_last(int n, int64_t *numbers);
-/* Fails, with both ways to write it, if only the first of n paddings are given; WB_NONE becomes
- * 0. */
+/* Of three numbers, WB_ALL's for n dimensions: those that are the number before. */
+void wb_spread_all(int n, int64_t *numbers);
+/* Fails, with both ways to write it, if only the first of n paddings are given; then WB_NONE_ and
+ * WB_SAME_ become what they stand for. pad has three numbers. */
 bool wb_check_padding(const char *function, int n, int64_t *pad);
 /* At least low, and small enough for a window: sizes, strides, dilations and padding all are. */
 bool wb_window_takes(int64_t value, int64_t low);

@@ -32,8 +32,7 @@ static wb_array *operand(wb_array *x, const char *what, int number) {
 
 /* desc.dim of an array with ndim dimensions; -1 with the error recorded. */
 static int dim_of(const scan *s, const char *what, int number, int ndim) {
-    const int64_t wanted = s->desc.dim == 0 ? -1 : s->desc.dim == WB_NONE ? 0 : s->desc.dim;
-    const int64_t dim = wanted < 0 ? wanted + ndim : wanted;
+    const int64_t wanted = s->desc.dim, dim = wanted < 0 ? wanted + ndim : wanted;
     if (dim >= 0 && dim < ndim) return (int)dim;
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "scan: .dim = %lld is no dimension of %s %d, which has %d with that of the steps",
@@ -63,13 +62,13 @@ static wb_array *steps_last(scan *s, int k, wb_array *input) {
                             "scan: input %d has %lld steps, in dimension %d of %s, but %lld are "
                             "expected, from %s",
                             k, (long long)steps, dim, wb_text_of(x), (long long)s->steps,
-                            s->desc.steps ? ".steps" : "input 0");
+                            s->desc.steps >= 0 ? ".steps" : "input 0");
     return move_dim(x, dim, x->ndim - 1);
 }
 
 static bool take_operands(scan *s, wb_array *const *inputs) {
-    s->steps = s->desc.steps == 0 ? -1 : s->desc.steps == WB_NONE ? 0 : s->desc.steps;
-    if (s->desc.steps < 0 && s->desc.steps != WB_NONE) {
+    s->steps = s->desc.steps;
+    if (s->steps < -1) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "scan: .steps must not be negative, got %lld",
                       (long long)s->desc.steps);
         return false;
@@ -209,7 +208,7 @@ wb_status wb_scan_make(wb_scan_fn *body, void *context, int ncarries, wb_array *
     wb_trace trace = {.count = 0};
     wb_error_aside older;
     wb_error_put_aside(&older);
-    bool done = has_lists(&s, inputs);
+    bool done = wb_check_start("wb_scan", desc.start_) && has_lists(&s, inputs);
     if (done) {
         s.first = wb_alloc((size_t)(ncarries + ninputs + 1) * sizeof *s.first);
         s.result = wb_alloc((size_t)(ncarries + noutputs + 1) * sizeof *s.result);

@@ -57,40 +57,41 @@ static bool check_range(const char *function, const char *what, int64_t value, i
     return false;
 }
 
+void wb_spread_all(int n, int64_t *numbers) {
+    for (int i = 1; i < 3; i++)
+        if (numbers[i] == WB_SAME_) numbers[i] = i < n ? numbers[i - 1] : 0;
+}
+
 void wb_repeat_last(int n, int64_t *numbers) {
+    wb_spread_all(n, numbers);
     for (int i = 1; i < n; i++)
         if (numbers[i] == 0) numbers[i] = numbers[i - 1];
 }
 
-/* "{1, 1}" or "{1, WB_NONE}": n paddings of which the first ones are given. */
-static void write_pad(int n, const int64_t *pad, int given, bool repeated, char *text,
-                      size_t size) {
-    size_t used = 0;
-    for (int i = 0; i < n && used < size; i++) {
-        const char *before = i ? ", " : "{", *behind = i + 1 < n ? "" : "}";
-        const int64_t number = pad[i < given ? i : given - 1];
-        used += (size_t)(i < given || repeated
-                             ? snprintf(text + used, size - used, "%s%lld%s", before,
-                                        (long long)number, behind)
-                             : snprintf(text + used, size - used, "%sWB_NONE%s", before, behind));
-    }
+/* "WB_EACH(1, 0)": n paddings as they would count. */
+static void write_each(int n, const int64_t *pad, char *text, size_t size) {
+    size_t used = (size_t)snprintf(text, size, "WB_EACH(");
+    for (int i = 0; i < n && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%lld", i ? ", " : "",
+                                 (long long)(pad[i] == WB_NONE_ ? 0 : pad[i]));
+    if (used < size) (void)snprintf(text + used, size - used, ")");
 }
 
 bool wb_check_padding(const char *function, int n, int64_t *pad) {
     int given = 0;
+    wb_spread_all(n, pad);
     for (int i = 0; i < n; i++)
         if (pad[i] != 0) given = i + 1;
     if (given > 0 && given < n) {
-        char every[80], some[80];
-        write_pad(n, pad, given, true, every, sizeof every);
-        write_pad(n, pad, given, false, some, sizeof some);
-        (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "%s: pad is given for %d of %d dimensions: write %s for all, or %s", function,
-                      given, n, every, some);
+        char each[100], all[40] = "";
+        write_each(n, pad, each, sizeof each);
+        if (given == 1) (void)snprintf(all, sizeof all, "WB_ALL(%lld) or ", (long long)pad[0]);
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: pad is given for %d of %d dimensions: write %s%s",
+                      function, given, n, all, each);
         return false;
     }
     for (int i = 0; i < n; i++)
-        if (pad[i] == WB_NONE) pad[i] = 0;
+        if (pad[i] == WB_NONE_) pad[i] = 0;
     return true;
 }
 
@@ -110,6 +111,7 @@ static bool geometry(const char *function, const wb_window_desc *given, const wb
     wb_repeat_last(w->nspatial, desc->kernel);
     wb_repeat_last(w->nspatial, desc->stride);
     wb_repeat_last(w->nspatial, desc->dilation);
+    wb_spread_all(w->nspatial, desc->pad_more);
     if (!wb_check_padding(function, w->nspatial, desc->pad)) return false;
     for (int i = 0; i < 3; i++) {
         const bool used = i < w->nspatial;

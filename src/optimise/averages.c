@@ -18,13 +18,13 @@ static wb_array *ema(wb_rule_at *at) {
 }
 
 static const wb_rule_row ema_row = {.name = "EMA",
-                                    .settings = {FRACTION(decay, 0.999)},
+                                    .settings = {FRACTION(decay)},
                                     .states = {AVERAGE_OF_X},
                                     .step = ema,
                                     .is_elementwise = true,
                                     .is_last = true};
 
-wb_rule wb_ema_make(wb_ema_desc desc) { return wb_rule_make(&ema_row, &desc); }
+wb_rule wb_ema_make(wb_ema_desc desc) { return wb_rule_of_desc(&ema_row, &desc); }
 #undef DESC
 
 /* The share of step t in the average of z: the square of its rate's share over the sum of all
@@ -50,18 +50,18 @@ static wb_array *schedule_free(wb_rule_at *at) {
 
 static const wb_rule_row schedule_free_row = {
     .name = "ScheduleFreeAdamW",
-    .settings = {RATE(eta, 0.0025),
-                 FRACTION(beta1, 0.9),
-                 FRACTION(beta2, 0.999),
-                 RATE(epsilon, 1e-8),
-                 RATE(lambda, 0),
+    .settings = {RATE(eta),
+                 FRACTION(beta1),
+                 FRACTION(beta2),
+                 RATE(epsilon),
+                 RATE(lambda),
                  {"warm_up", WB_SETTING_COUNT, 1, offsetof(DESC, warm_up), NULL}},
     .states = {{"z", WB_START_X, NULL}, STATE(v), AVERAGE_OF_X},
     .step = schedule_free,
     .is_elementwise = true};
 
 wb_rule wb_schedule_free_make(wb_schedule_free_desc desc) {
-    return wb_rule_make(&schedule_free_row, &desc);
+    return wb_rule_of_desc(&schedule_free_row, &desc);
 }
 #undef DESC
 

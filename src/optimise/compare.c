@@ -146,7 +146,7 @@ wb_status wb_compare_facts(const char *title, const wb_text *facts) {
 
 static bool is_due(const wb_optimiser *o) {
     if (o->compared_at < 0) return true;
-    return o->compare_every != WB_NONE && o->step - o->compared_at >= o->compare_every;
+    return o->compare_every != 0 && o->step - o->compared_at >= o->compare_every;
 }
 
 wb_status wb_compare_if_due(wb_optimiser *o) {

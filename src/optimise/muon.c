@@ -46,9 +46,9 @@ static wb_array *muon(wb_rule_at *at) {
 
 static const wb_rule_row muon_row = {
     .name = "Muon",
-    .settings = {RATE(eta, 0.02), FRACTION(rho, 0.95), RATE(lambda, 0), FLAG(as_adamw, NULL)},
+    .settings = {RATE(eta), FRACTION(rho), RATE(lambda), FLAG(as_adamw, NULL)},
     .states = {STATE(momentum)},
     .step = muon};
 
-wb_rule wb_muon_make(wb_muon_desc desc) { return wb_rule_make(&muon_row, &desc); }
+wb_rule wb_muon_make(wb_muon_desc desc) { return wb_rule_of_desc(&muon_row, &desc); }
 #undef DESC

@@ -316,6 +316,7 @@ wb_status wb_optimiser_group(wb_optimiser *o) {
 /* ---- making ---- */
 
 static bool check(const wb_setup_desc *desc) {
+    if (!wb_check_start("wb_setup", desc->start_)) return false;
     if (!wb_check_layer("wb_setup", desc->model)) return false;
     if (wb_rule_check("wb_setup", &desc->rule) != WB_OK) return false;
     if (desc->model->shared_)
@@ -348,10 +349,8 @@ static bool check(const wb_setup_desc *desc) {
                                          "it needs .distributed = true");
     else if (desc->may_miss && desc->micro_batches > 0)
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: may_miss and micro_batches cannot be together");
-    else if (desc->compare_every < 0 && desc->compare_every != WB_NONE)
-        (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "wb_setup: compare_every must not be negative, got %lld; WB_NONE compares at "
-                      "the first step alone",
+    else if (desc->compare_every < 0)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: compare_every must not be negative, got %lld",
                       (long long)desc->compare_every);
     else if (desc->loss_scale_interval < 0)
         (void)wb_fail(WB_ERROR_ARGUMENT,
@@ -432,7 +431,7 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     o->micro_batches = desc.micro_batches;
     o->draws_for_all = desc.distributed || desc.micro_batches > 0;
     o->counted_at = -1;
-    o->compare_every = desc.compare_every ? desc.compare_every : WB_COMPARE_EVERY;
+    o->compare_every = desc.compare_every;
     o->compared_at = -1;
     o->model = wb_layer_hold(desc.model);
     if ((desc.distributed && !share_model(o, desc.zero)) || !take_parts(o, &desc) ||

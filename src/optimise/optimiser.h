@@ -70,7 +70,7 @@ struct wb_optimiser {
     bool draws_for_all;  /* masks are those of all parts' batches; alone, too, if asked for ranks */
     bool may_miss;       /* gradients on some ranks */
     bool is_divided;     /* states are divided among the ranks */
-    int64_t compare_every, compared_at; /* steps; WB_NONE: not; -1: not yet */
+    int64_t compare_every, compared_at; /* steps; 0: not, -1: not yet */
     wb_array **gathered;                /* WB_RULE_ALL_STATES per group; held: on rank 0, or NULL */
     int64_t gathered_count;
     int64_t micro_batches;            /* of each batch; 0: it is one, and the step one plan */

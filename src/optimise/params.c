@@ -66,7 +66,7 @@ wb_status wb_params_delete(wb_parameters *parameters, const char *path) {
 /* ---- updates ---- */
 
 static wb_status begin(wb_parameters *p, const wb_rule *rule) {
-    wb_optimiser *o = wb_setup_make((wb_setup_desc){.rule = *rule, .model = p->model});
+    wb_optimiser *o = wb_setup_make(WB_DESC(setup, .rule = *rule, .model = p->model));
     if (!o) return wb_error_status();
     for (int64_t i = 0; i < p->deleted_count; i++) {
         const wb_status status = wb_freeze(o, p->deleted[i]);

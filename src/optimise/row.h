@@ -14,16 +14,19 @@
 #define UNBIASED(name) wb_setting_unbiased(at, #name) /* 1 - name^t */
 
 /* Rows of settings over the desc named DESC. */
-#define RATE(name, value)                                                                          \
-    { #name, WB_SETTING_RATE, value, offsetof(DESC, name), NULL }
-#define FRACTION(name, value)                                                                      \
-    { #name, WB_SETTING_FRACTION, value, offsetof(DESC, name), NULL }
+#define RATE(name)                                                                                 \
+    { #name, WB_SETTING_RATE, 0, offsetof(DESC, name), NULL }
+#define FRACTION(name)                                                                             \
+    { #name, WB_SETTING_FRACTION, 0, offsetof(DESC, name), NULL }
 #define STATE_FROM(name, setting)                                                                  \
     { #name, WB_START_SETTING, #setting }
 #define STATE(name)                                                                                \
     { #name, WB_START_ZERO, NULL }
 #define FLAG(name, flux)                                                                           \
     { #name, WB_SETTING_FLAG, 0, offsetof(DESC, name), flux }
+
+/* wb_rule_make of a desc that a macro has made; else an error. */
+wb_rule wb_rule_of_desc(const wb_rule_row *row, const void *desc);
 
 /* decay old + (1 - decay) new */
 #define AVERAGE(decay, old, new) ADD(MUL(old, S(decay)), MUL(new, REST(decay)))

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "base/error.h"
-#include "base/given.h"
 #include "optimise/row.h"
 #include "optimise/rules.h"
 
@@ -14,9 +13,9 @@
 static wb_array *descent(wb_rule_at *at) { return MUL(G, S(eta)); }
 
 static const wb_rule_row descent_row = {
-    .name = "Descent", .settings = {RATE(eta, 0.1)}, .step = descent, .is_elementwise = true};
+    .name = "Descent", .settings = {RATE(eta)}, .step = descent, .is_elementwise = true};
 
-wb_rule wb_descent_make(wb_descent_desc desc) { return wb_rule_make(&descent_row, &desc); }
+wb_rule wb_descent_make(wb_descent_desc desc) { return wb_rule_of_desc(&descent_row, &desc); }
 #undef DESC
 
 #define DESC wb_momentum_desc
@@ -25,19 +24,18 @@ static wb_array *momentum(wb_rule_at *at) {
 }
 
 static const wb_rule_row momentum_row = {.name = "Momentum",
-                                         .settings = {RATE(eta, 0.01), FRACTION(rho, 0.9)},
+                                         .settings = {RATE(eta), FRACTION(rho)},
                                          .states = {STATE(v)},
                                          .step = momentum,
                                          .is_elementwise = true};
 
-wb_rule wb_momentum_make(wb_momentum_desc desc) { return wb_rule_make(&momentum_row, &desc); }
+wb_rule wb_momentum_make(wb_momentum_desc desc) { return wb_rule_of_desc(&momentum_row, &desc); }
 #undef DESC
 
 /* ---- Adam and its kin ---- */
 
-#define DESC wb_adam_desc
-#define ADAM_SETTINGS                                                                              \
-    RATE(eta, 0.001), FRACTION(beta1, 0.9), FRACTION(beta2, 0.999), RATE(epsilon, 1e-8)
+#define DESC          wb_adam_desc
+#define ADAM_SETTINGS RATE(eta), FRACTION(beta1), FRACTION(beta2), RATE(epsilon)
 
 /* States 0 and 1 become the averages of g and of its square. */
 static void average_moments(wb_rule_at *at) {
@@ -62,7 +60,7 @@ static const wb_rule_row adam_row = {.name = "Adam",
 
 /* The rule of a row that has neither lambda nor decoupled. */
 static wb_rule without_decay(const wb_rule_row *row, const wb_adam_desc *desc) {
-    if (desc->lambda == 0 && !desc->decoupled) return wb_rule_make(row, desc);
+    if (desc->lambda == 0 && !desc->decoupled) return wb_rule_of_desc(row, desc);
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "%s: has no lambda and no decoupled: use wb_adamw, or chain wb_weight_decay",
                   row->name);
@@ -81,12 +79,12 @@ static wb_array *adamw(wb_rule_at *at) {
 
 static const wb_rule_row adamw_row = {
     .name = "AdamW",
-    .settings = {ADAM_SETTINGS, RATE(lambda, 0), FLAG(decoupled, "!couple")},
+    .settings = {ADAM_SETTINGS, RATE(lambda), FLAG(decoupled, "!couple")},
     .states = {STATE(m), STATE(v)},
     .step = adamw,
     .is_elementwise = true};
 
-wb_rule wb_adamw_make(wb_adam_desc desc) { return wb_rule_make(&adamw_row, &desc); }
+wb_rule wb_adamw_make(wb_adam_desc desc) { return wb_rule_of_desc(&adamw_row, &desc); }
 #undef DESC
 
 /* ---- steps by the size of the gradient ---- */
@@ -103,12 +101,12 @@ static wb_array *rmsprop(wb_rule_at *at) {
 
 static const wb_rule_row rmsprop_row = {
     .name = "RMSProp",
-    .settings = {RATE(eta, 0.001), FRACTION(rho, 0.9), RATE(epsilon, 1e-8), FLAG(centred, NULL)},
+    .settings = {RATE(eta), FRACTION(rho), RATE(epsilon), FLAG(centred, NULL)},
     .states = {STATE(quad), STATE(lin)},
     .step = rmsprop,
     .is_elementwise = true};
 
-wb_rule wb_rmsprop_make(wb_rmsprop_desc desc) { return wb_rule_make(&rmsprop_row, &desc); }
+wb_rule wb_rmsprop_make(wb_rmsprop_desc desc) { return wb_rule_of_desc(&rmsprop_row, &desc); }
 #undef DESC
 
 #define DESC wb_adagrad_desc
@@ -118,12 +116,12 @@ static wb_array *adagrad(wb_rule_at *at) {
 }
 
 static const wb_rule_row adagrad_row = {.name = "AdaGrad",
-                                        .settings = {RATE(eta, 0.1), RATE(epsilon, 1e-8)},
+                                        .settings = {RATE(eta), RATE(epsilon)},
                                         .states = {STATE_FROM(acc, epsilon)},
                                         .step = adagrad,
                                         .is_elementwise = true};
 
-wb_rule wb_adagrad_make(wb_adagrad_desc desc) { return wb_rule_make(&adagrad_row, &desc); }
+wb_rule wb_adagrad_make(wb_adagrad_desc desc) { return wb_rule_of_desc(&adagrad_row, &desc); }
 #undef DESC
 
 #define DESC wb_adadelta_desc
@@ -136,12 +134,12 @@ static wb_array *adadelta(wb_rule_at *at) {
 }
 
 static const wb_rule_row adadelta_row = {.name = "AdaDelta",
-                                         .settings = {FRACTION(rho, 0.9), RATE(epsilon, 1e-8)},
+                                         .settings = {FRACTION(rho), RATE(epsilon)},
                                          .states = {STATE(acc), STATE(delta)},
                                          .step = adadelta,
                                          .is_elementwise = true};
 
-wb_rule wb_adadelta_make(wb_adadelta_desc desc) { return wb_rule_make(&adadelta_row, &desc); }
+wb_rule wb_adadelta_make(wb_adadelta_desc desc) { return wb_rule_of_desc(&adadelta_row, &desc); }
 #undef DESC
 
 #define DESC wb_rprop_desc
@@ -155,15 +153,14 @@ static wb_array *rprop(wb_rule_at *at) {
     return MUL(size, SIGN(at->state[0]));
 }
 
-static const wb_rule_row rprop_row = {.name = "Rprop",
-                                      .settings = {RATE(eta, 0.001), RATE(ell1, 0.5),
-                                                   RATE(ell2, 1.2), RATE(gamma1, 1e-6),
-                                                   RATE(gamma2, 50)},
-                                      .states = {STATE(g), STATE_FROM(size, eta)},
-                                      .step = rprop,
-                                      .is_elementwise = true};
+static const wb_rule_row rprop_row = {
+    .name = "Rprop",
+    .settings = {RATE(eta), RATE(ell1), RATE(ell2), RATE(gamma1), RATE(gamma2)},
+    .states = {STATE(g), STATE_FROM(size, eta)},
+    .step = rprop,
+    .is_elementwise = true};
 
-wb_rule wb_rprop_make(wb_rprop_desc desc) { return wb_rule_make(&rprop_row, &desc); }
+wb_rule wb_rprop_make(wb_rprop_desc desc) { return wb_rule_of_desc(&rprop_row, &desc); }
 #undef DESC
 
 #define DESC wb_nesterov_desc
@@ -174,12 +171,12 @@ static wb_array *nesterov(wb_rule_at *at) {
 }
 
 static const wb_rule_row nesterov_row = {.name = "Nesterov",
-                                         .settings = {RATE(eta, 0.001), FRACTION(rho, 0.9)},
+                                         .settings = {RATE(eta), FRACTION(rho)},
                                          .states = {STATE(v)},
                                          .step = nesterov,
                                          .is_elementwise = true};
 
-wb_rule wb_nesterov_make(wb_nesterov_desc desc) { return wb_rule_make(&nesterov_row, &desc); }
+wb_rule wb_nesterov_make(wb_nesterov_desc desc) { return wb_rule_of_desc(&nesterov_row, &desc); }
 #undef DESC
 
 #define DESC wb_lion_desc
@@ -189,14 +186,13 @@ static wb_array *lion(wb_rule_at *at) {
     return MUL(SIGN(AVERAGE(beta1, m, G)), S(eta));
 }
 
-static const wb_rule_row lion_row = {
-    .name = "Lion",
-    .settings = {RATE(eta, 0.001), FRACTION(beta1, 0.9), FRACTION(beta2, 0.99)},
-    .states = {STATE(m)},
-    .step = lion,
-    .is_elementwise = true};
+static const wb_rule_row lion_row = {.name = "Lion",
+                                     .settings = {RATE(eta), FRACTION(beta1), FRACTION(beta2)},
+                                     .states = {STATE(m)},
+                                     .step = lion,
+                                     .is_elementwise = true};
 
-wb_rule wb_lion_make(wb_lion_desc desc) { return wb_rule_make(&lion_row, &desc); }
+wb_rule wb_lion_make(wb_lion_desc desc) { return wb_rule_of_desc(&lion_row, &desc); }
 #undef DESC
 
 /* ---- more of Adam's kin ---- */
@@ -269,21 +265,24 @@ static const wb_rule_row amsgrad_row = {
 
 wb_rule wb_amsgrad_make(wb_adam_desc desc) { return without_decay(&amsgrad_row, &desc); }
 
+#undef DESC
+#define DESC wb_oadam_desc
 static wb_array *oadam(wb_rule_at *at) {
     wb_array *before = at->state[2];
     wb_array *step = at->state[2] = adam(at);
     return SUB(MUL(step, NUM(2)), before);
 }
 
-static const wb_rule_row oadam_row = {
-    .name = "OAdam",
-    .settings = {RATE(eta, 0.001), FRACTION(beta1, 0.5), FRACTION(beta2, 0.9), RATE(epsilon, 1e-8)},
-    .states = {STATE(m), STATE(v), STATE(step)},
-    .step = oadam,
-    .is_elementwise = true};
+static const wb_rule_row oadam_row = {.name = "OAdam",
+                                      .settings = {ADAM_SETTINGS},
+                                      .states = {STATE(m), STATE(v), STATE(step)},
+                                      .step = oadam,
+                                      .is_elementwise = true};
 
-wb_rule wb_oadam_make(wb_adam_desc desc) { return without_decay(&oadam_row, &desc); }
+wb_rule wb_oadam_make(wb_oadam_desc desc) { return wb_rule_of_desc(&oadam_row, &desc); }
+#undef DESC
 
+#define DESC wb_adabelief_desc
 static wb_array *adabelief(wb_rule_at *at) {
     wb_array *m = at->state[0] = AVERAGE(beta1, at->state[0], G);
     wb_array *s = ADD(AVERAGE(beta2, at->state[1], SQUARE(SUB(G, m))), S(epsilon));
@@ -292,15 +291,14 @@ static wb_array *adabelief(wb_rule_at *at) {
     return DIV(MUL(m, rate), ADD(SQRT(MUL(s, correction)), S(epsilon)));
 }
 
-static const wb_rule_row adabelief_row = {.name = "AdaBelief",
-                                          .settings = {RATE(eta, 0.001), FRACTION(beta1, 0.9),
-                                                       FRACTION(beta2, 0.999),
-                                                       RATE(epsilon, 1e-16)},
-                                          .states = {STATE(m), STATE(s)},
-                                          .step = adabelief,
-                                          .is_elementwise = true};
+static const wb_rule_row adabelief_row = {
+    .name = "AdaBelief",
+    .settings = {RATE(eta), FRACTION(beta1), FRACTION(beta2), RATE(epsilon)},
+    .states = {STATE(m), STATE(s)},
+    .step = adabelief,
+    .is_elementwise = true};
 
-wb_rule wb_adabelief_make(wb_adam_desc desc) { return without_decay(&adabelief_row, &desc); }
+wb_rule wb_adabelief_make(wb_adabelief_desc desc) { return wb_rule_of_desc(&adabelief_row, &desc); }
 #undef DESC
 
 #define DESC wb_lamb_desc
@@ -317,14 +315,13 @@ static wb_array *lamb(wb_rule_at *at) {
     return MUL(u, MUL(SELECT(both, DIV(size, of_step), NUM(1)), S(eta)));
 }
 
-static const wb_rule_row lamb_row = {.name = "Lamb",
-                                     .settings = {RATE(eta, 0.001), FRACTION(beta1, 0.9),
-                                                  FRACTION(beta2, 0.999), RATE(epsilon, 1e-6),
-                                                  RATE(lambda, 0)},
-                                     .states = {STATE(m), STATE(v)},
-                                     .step = lamb};
+static const wb_rule_row lamb_row = {
+    .name = "Lamb",
+    .settings = {RATE(eta), FRACTION(beta1), FRACTION(beta2), RATE(epsilon), RATE(lambda)},
+    .states = {STATE(m), STATE(v)},
+    .step = lamb};
 
-wb_rule wb_lamb_make(wb_lamb_desc desc) { return wb_rule_make(&lamb_row, &desc); }
+wb_rule wb_lamb_make(wb_lamb_desc desc) { return wb_rule_of_desc(&lamb_row, &desc); }
 #undef DESC
 
 /* ---- links of chains ---- */
@@ -333,29 +330,31 @@ wb_rule wb_lamb_make(wb_lamb_desc desc) { return wb_rule_make(&lamb_row, &desc);
 static wb_array *weight_decay(wb_rule_at *at) { return ADD(G, MUL(X, S(lambda))); }
 
 static const wb_rule_row weight_decay_row = {.name = "WeightDecay",
-                                             .settings = {RATE(lambda, 5e-4)},
+                                             .settings = {RATE(lambda)},
                                              .step = weight_decay,
                                              .is_elementwise = true};
 
-wb_rule wb_weight_decay_make(wb_decay_desc desc) { return wb_rule_make(&weight_decay_row, &desc); }
+wb_rule wb_weight_decay_make(wb_decay_desc desc) {
+    return wb_rule_of_desc(&weight_decay_row, &desc);
+}
 
 static wb_array *sign_decay(wb_rule_at *at) { return ADD(G, MUL(SIGN(X), S(lambda))); }
 
-static const wb_rule_row sign_decay_row = {.name = "SignDecay",
-                                           .settings = {RATE(lambda, 1e-3)},
-                                           .step = sign_decay,
-                                           .is_elementwise = true};
+static const wb_rule_row sign_decay_row = {
+    .name = "SignDecay", .settings = {RATE(lambda)}, .step = sign_decay, .is_elementwise = true};
 
-wb_rule wb_sign_decay_make(wb_decay_desc desc) { return wb_rule_make(&sign_decay_row, &desc); }
+wb_rule wb_sign_decay_make(wb_sign_decay_desc desc) {
+    return wb_rule_of_desc(&sign_decay_row, &desc);
+}
 #undef DESC
 
 #define DESC wb_clip_grad_desc
 static wb_array *clip_grad(wb_rule_at *at) { return MAX(MIN(G, S(delta)), NEG(S(delta))); }
 
 static const wb_rule_row clip_grad_row = {
-    .name = "ClipGrad", .settings = {RATE(delta, 10)}, .step = clip_grad, .is_elementwise = true};
+    .name = "ClipGrad", .settings = {RATE(delta)}, .step = clip_grad, .is_elementwise = true};
 
-wb_rule wb_clip_grad_make(wb_clip_grad_desc desc) { return wb_rule_make(&clip_grad_row, &desc); }
+wb_rule wb_clip_grad_make(wb_clip_grad_desc desc) { return wb_rule_of_desc(&clip_grad_row, &desc); }
 #undef DESC
 
 #define DESC wb_clip_norm_desc
@@ -369,7 +368,7 @@ static wb_array *clip_to(wb_rule_at *at, wb_array *norm) {
 static wb_array *clip_norm(wb_rule_at *at) { return clip_to(at, wb_norm(G, 2)); }
 
 static const wb_rule_row clip_norm_row = {
-    .name = "ClipNorm", .settings = {RATE(omega, 10)}, .step = clip_norm};
+    .name = "ClipNorm", .settings = {RATE(omega)}, .step = clip_norm};
 
 /* p is a late number once it is adjusted, so the kind of norm is chosen on the device. */
 static wb_array *clip_p_norm(wb_rule_at *at) {
@@ -387,7 +386,7 @@ static wb_array *clip_p_norm(wb_rule_at *at) {
 
 static const wb_rule_row clip_p_norm_row = {
     .name = "ClipNorm",
-    .settings = {RATE(omega, 10), {"p", WB_SETTING_NUMBER, 2, offsetof(DESC, p), NULL}},
+    .settings = {RATE(omega), {"p", WB_SETTING_NUMBER, 0, offsetof(DESC, p), NULL}},
     .step = clip_p_norm};
 
 bool wb_rule_clips_norm(const wb_rule *rule) {
@@ -398,8 +397,8 @@ bool wb_rule_clips_norm(const wb_rule *rule) {
 }
 
 wb_rule wb_clip_norm_make(wb_clip_norm_desc desc) {
-    const bool is_usual = wb_given_or(desc.p, 2) == 2;
-    return wb_rule_make(is_usual ? &clip_norm_row : &clip_p_norm_row, &desc);
+    const bool is_usual = desc.p == 2;
+    return wb_rule_of_desc(is_usual ? &clip_norm_row : &clip_p_norm_row, &desc);
 }
 #undef DESC
 
@@ -421,5 +420,7 @@ static const wb_rule_row accum_grad_row = {
     .step = accum_grad,
     .is_elementwise = true};
 
-wb_rule wb_accum_grad_make(wb_accum_grad_desc desc) { return wb_rule_make(&accum_grad_row, &desc); }
+wb_rule wb_accum_grad_make(wb_accum_grad_desc desc) {
+    return wb_rule_of_desc(&accum_grad_row, &desc);
+}
 #undef DESC

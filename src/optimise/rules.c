@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/given.h"
 #include "ops/step.h"
+#include "optimise/row.h"
 
 /* ---- making ---- */
 
@@ -16,7 +16,7 @@ static double value_in(const void *desc, const wb_rule_setting *setting) {
     const double value = setting->kind == WB_SETTING_COUNT
                              ? (double)*(const int64_t *)(const void *)at
                              : *(const double *)(const void *)at;
-    return wb_given_or(value, setting->fallback);
+    return value != 0 ? value : setting->fallback;
 }
 
 wb_rule wb_rule_make(const wb_rule_row *row, const void *desc) {
@@ -29,6 +29,11 @@ wb_rule wb_rule_make(const wb_rule_row *row, const void *desc) {
     for (int i = 0; i < wb_rule_settings(row); i++)
         rule.settings[i] = value_in(desc, &row->settings[i]);
     return rule;
+}
+
+wb_rule wb_rule_of_desc(const wb_rule_row *row, const void *desc) {
+    if (!wb_check_start(row->name, *(const char *)desc)) return (wb_rule){.is_broken = true};
+    return wb_rule_make(row, desc);
 }
 
 int wb_rule_links(const wb_rule *rule) {

@@ -6,7 +6,6 @@
 
 #include "array/use.h"
 #include "base/error.h"
-#include "base/given.h"
 #include "base/memory.h"
 #include "base/object.h"
 
@@ -206,10 +205,10 @@ static double cosine(const wb_schedule *s, int64_t t) {
 
 /* A setting that this wave does not have. */
 static bool has_foreign(const char *function, const wb_wave_desc *d, bool is_cosine) {
-    const char *name = is_cosine && d->halves               ? "halves"
-                       : is_cosine && wb_is_given(d->decay) ? "decay"
-                       : !is_cosine && d->back              ? "back"
-                                                            : NULL;
+    const char *name = is_cosine && d->halves       ? "halves"
+                       : is_cosine && d->decay != 1 ? "decay"
+                       : !is_cosine && d->back      ? "back"
+                                                    : NULL;
     if (name)
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "%s: this schedule has no setting %s; it has first, last, period%s", function,
@@ -218,13 +217,14 @@ static bool has_foreign(const char *function, const wb_wave_desc *d, bool is_cos
 }
 
 static wb_schedule *wave(const char *function, value_fn *value, const wb_wave_desc *d, bool flag) {
-    if (has_foreign(function, d, value == cosine)) return NULL;
+    if (!wb_check_start(function, d->start_) || has_foreign(function, d, value == cosine))
+        return NULL;
     if (!is_positive(function, "period", d->period)) return NULL;
     if (d->period > INT64_MAX / 2)
         return wb_fail_null(WB_ERROR_ARGUMENT, "%s: a period of %lld steps is too long", function,
                             (long long)d->period);
     wb_schedule *s = of_numbers(function, value, (const char *const[3]){"first", "last", "decay"},
-                                (const double[3]){d->first, d->last, wb_given_or(d->decay, 1)});
+                                (const double[3]){d->first, d->last, d->decay});
     if (!s) return NULL;
     s->numbers[0] = fmin(d->first, d->last);
     s->numbers[1] = fabs(d->first - d->last);
@@ -256,13 +256,13 @@ static double one_cycle(const wb_schedule *s, int64_t t) {
 
 wb_schedule *wb_schedule_one_cycle_make(wb_one_cycle_desc d) {
     static const char function[] = "wb_schedule_one_cycle";
-    if (!is_positive(function, "n", d.n)) return NULL;
-    const double percent = wb_given_or(d.percent, 0.25);
+    if (!wb_check_start(function, d.start_) || !is_positive(function, "n", d.n)) return NULL;
+    const double percent = d.percent;
     if (!(percent >= 0 && percent < 1))
         return wb_fail_null(WB_ERROR_ARGUMENT, "%s: percent must be at least 0 and below 1, got %g",
                             function, percent);
-    const double numbers[3] = {d.max, wb_given_or(d.first, d.max / 25),
-                               wb_given_or(d.last, d.max / 1e5)};
+    const double numbers[3] = {d.max, isnan(d.first) ? d.max / 25 : d.first,
+                               isnan(d.last) ? d.max / 1e5 : d.last};
     wb_schedule *s =
         of_numbers(function, one_cycle, (const char *const[3]){"max", "first", "last"}, numbers);
     if (!s) return NULL;

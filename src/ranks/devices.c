@@ -51,13 +51,14 @@ bool wb_ranks_carry(const wb_device *device) {
 /* Number local_rank of the list, or of the backend's devices. */
 static const wb_device *pick(const char *backend, const wb_distributed_desc *desc,
                              const wb_seat *seat) {
-    if (desc->no_device) {
+    if (!desc->choose_device) {
         const wb_device *device = wb_default_device();
         if (strcmp(wb_device_backend_name(device), backend) == 0) return device;
-        return wb_fail_null(WB_ERROR_ARGUMENT,
-                            "distributed: .no_device leaves the default device, which must be one "
-                            "of %s then, but is %s",
-                            backend, wb_device_name(device));
+        return wb_fail_null(
+            WB_ERROR_ARGUMENT,
+            "distributed: .choose_device = false leaves the default device, which must be one "
+            "of %s then, but is %s",
+            backend, wb_device_name(device));
     }
     if (wb_use(backend) != WB_OK) return NULL;
     const int count = wb_device_count(backend), own = seat->local_rank;
@@ -91,7 +92,7 @@ static bool prepare(const char *name, const wb_distributed_desc *desc, const wb_
     char reason[512] = "";
     devices.device = pick(plugins[i].backend, desc, seat);
     if (!devices.device) return false;
-    if (!desc->no_device) {
+    if (desc->choose_device) {
         wb_set_default_device(devices.device);
         wb_choose_rank_device(devices.device);
     }

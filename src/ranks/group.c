@@ -195,7 +195,8 @@ static bool join_any(const char *function, const char *asked, const wb_distribut
 }
 
 bool wb_ranks_join(const char *function) {
-    return join_any(function, NULL, &(wb_distributed_desc){.transport = NULL});
+    const wb_distributed_desc desc = WB_DESC(distributed, NULL);
+    return join_any(function, NULL, &desc);
 }
 int wb_ranks_count(void) { return group.seat.size; }
 int wb_ranks_own(void) { return group.seat.rank; }
@@ -232,6 +233,7 @@ static bool join_devices_late(const char *asked, const wb_distributed_desc *desc
 
 wb_status wb_distributed_initialize_make(wb_distributed_desc desc) {
     static const char function[] = "wb_distributed_initialize";
+    if (!wb_check_start(function, desc.start_)) return WB_ERROR_ARGUMENT;
     if (desc.device_count < 0 || (desc.device_count > 0 && !desc.devices))
         return wb_fail(WB_ERROR_ARGUMENT,
                        "wb_distributed_initialize: .devices must have .device_count numbers, got "

@@ -31,10 +31,8 @@ static void print_default(wb_text *out, const wb_field *f) {
         wb_text_add(out, "%s", f->name);
     else if (f->kind == WB_FIELD_SIZES)
         wb_text_put(out, f->spread ? "size..." : "(size...)");
-    else if (f->kind == WB_FIELD_WITHOUT)
-        wb_text_add(out, "%s=true", f->name);
-    else if (f->kind == WB_FIELD_BOOL || f->kind == WB_FIELD_WITH)
-        wb_text_add(out, "%s=false", f->name);
+    else if (f->kind == WB_FIELD_BOOL)
+        wb_text_add(out, "%s=%s", f->name, f->usual ? "true" : "false");
     else if (f->kind == WB_FIELD_DIMS)
         wb_text_add(out, "%s=%s", f->name, f->usual < 0 ? "last" : ":");
     else if (f->kind == WB_FIELD_MODE)

@@ -12,7 +12,8 @@
 
 static bool check(const wb_evaluate_desc *d) {
     if (wb_failed()) (void)wb_not_run("wb_evaluate");
-    if (wb_failed() || !wb_check_layer("wb_evaluate", d->model)) return false;
+    if (wb_failed() || !wb_check_start("wb_evaluate", d->start_)) return false;
+    if (!wb_check_layer("wb_evaluate", d->model)) return false;
     if (!wb_loader_check("wb_evaluate", d->loader)) return false;
     if ((int)d->task < 0 || d->task > WB_TASK_NUMBERS)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_evaluate: task must be from 0 to %d, got %d",

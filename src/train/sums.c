@@ -7,7 +7,6 @@
 #include <weber/device.h>
 #include <weber/distributed.h>
 
-#include "base/given.h"
 #include "base/memory.h"
 #include "data/loader.h"
 #include "losses/labels.h"
@@ -137,9 +136,9 @@ static wb_array *numbers_to(int64_t count) {
 
 /* Where the label counts, (1, N) bool. */
 static wb_array *which_count(const wb_sums *s, wb_array *label) {
-    const int64_t ignore = wb_ignored_label(s->desc->ignore);
+    const int64_t ignore = s->desc->ignore;
     wb_array *all = GE(label, label);
-    return s->desc->ignore ? NE(label, NUM((double)ignore)) : all;
+    return ignore != INT64_MIN ? NE(label, NUM((double)ignore)) : all;
 }
 
 /* How many scores stand before that of the label: larger ones, and equal ones with an earlier
@@ -200,7 +199,7 @@ static bool keep_scores(wb_sums *s, wb_array *p, wb_array *is_yes) {
 static bool add_yes_or_no(wb_sums *s, wb_array *p, wb_array *y) {
     p = wb_reshape(p, 1, -1);
     wb_array *is_yes = GT(wb_cast(wb_reshape(y, 1, -1), WB_F32), NUM(0.5));
-    wb_array *answer = wb_cast(GT(p, NUM(wb_given_or(s->desc->threshold, 0.5))), WB_I64);
+    wb_array *answer = wb_cast(GT(p, NUM(s->desc->threshold)), WB_I64);
     wb_array *all = OR(is_yes, wb_not(is_yes));
     answer = SELECT(wb_is_answer(p), answer, wb_scalar(WB_I64, 2));
     wb_array *matrix = matrix_of(2, answer, wb_cast(is_yes, WB_I64), all);

@@ -8,7 +8,6 @@
 #include <weber/state.h>
 
 #include "array/use.h"
-#include "base/given.h"
 #include "data/loader.h"
 #include "layers/layer.h"
 #include "ops/collective.h"
@@ -202,7 +201,7 @@ static void begin_epoch(training *t) {
 
 static wb_status validate(training *t, wb_evaluation *e) {
     const wb_train_desc *d = t->desc;
-    wb_evaluate_desc desc = d->metrics;
+    wb_evaluate_desc desc = d->metrics.start_ ? d->metrics : WB_DESC(evaluate, d->model);
     if (!d->validation) return WB_OK;
     desc.model = d->model, desc.loader = d->validation, desc.loss = d->loss, desc.user = d->user;
     *e = wb_evaluate_make(desc);
@@ -220,7 +219,7 @@ static wb_status keep_if_best(training *t) {
 
 static bool has_plateau(const wb_train_desc *d) {
     const wb_plateau *p = &d->plateau;
-    return wb_is_given(p->factor) || wb_is_given(p->threshold) || p->patience || p->cooldown ||
+    return p->start_ || p->factor != 0 || p->threshold != 0 || p->patience || p->cooldown ||
            p->least > 0;
 }
 
@@ -305,8 +304,17 @@ static bool may_use_objects(const wb_train_desc *d) {
     return good;
 }
 
+/* A desc within the desc is there as its macro makes it, or all zeros. */
+static bool check_inner(const wb_train_desc *d) {
+    const wb_evaluate_desc *m = &d->metrics;
+    const bool has_metrics = m->predict || m->task || m->k || m->ignore || m->threshold != 0;
+    return (!has_metrics || wb_check_start("wb_train: metrics", m->start_)) &&
+           (!has_plateau(d) || wb_check_start("wb_train: plateau", d->plateau.start_));
+}
+
 static wb_status check(const wb_train_desc *d) {
     if (wb_failed()) return wb_not_run("wb_train");
+    if (!wb_check_start("wb_train", d->start_) || !check_inner(d)) return WB_ERROR_ARGUMENT;
     if (!may_use_objects(d)) return WB_ERROR_ARGUMENT;
     if (!d->loss) return wb_fail(WB_ERROR_ARGUMENT, "wb_train: the loss function is NULL");
     if (d->cb)
@@ -361,7 +369,7 @@ static wb_status finish(training *t, wb_status status) {
 wb_status wb_train_make(wb_train_desc desc) {
     wb_status status = check(&desc);
     if (status != WB_OK) return status;
-    if (desc.epochs == 0) desc.epochs = 1;
+    if (desc.epochs == 0) wb_log_line(WB_LOG_WARN, "wb_train: .epochs is 0: nothing is trained");
     training t = {.desc = &desc,
                   .throttle = {.seconds = desc.throttle},
                   .event = {.model = desc.model, .optimiser = desc.optimiser, .user = desc.user}};

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/count.h"
-#include "base/given.h"
 #include "optimise/optimiser.h"
 
 bool wb_throttle_passes(wb_throttle *throttle) {
@@ -51,19 +50,19 @@ bool wb_standstill_is_over(wb_standstill *w, double score) {
     const double before = w->has_begun ? w->last : w->init_score;
     const double moved = score == before ? 0 : fabs(score - before);
     wb_patience rest = {w->width, w->still};
-    const bool is_over = wb_patience_is_over(&rest, moved < wb_given_or(w->min_dist, 1e-6));
+    const bool is_over =
+        wb_patience_is_over(&rest, moved < (w->min_dist != 0 ? w->min_dist : 1e-6));
     w->still = rest.count, w->last = score, w->has_begun = true;
     return is_over;
 }
 
 static wb_status check(const wb_plateau *p) {
-    const double factor = wb_given_or(p->factor, 0.1);
+    if (!wb_check_start("wb_plateau", p->start_)) return WB_ERROR_ARGUMENT;
+    const double factor = p->factor;
     if (!(factor > 0 && factor < 1))
         return wb_fail(WB_ERROR_ARGUMENT, "wb_plateau: factor must be above 0 and below 1, got %g",
                        factor);
-    if ((p->patience >= 0 || p->patience == WB_NONE) && p->cooldown >= 0 && p->least >= 0 &&
-        p->threshold >= 0)
-        return WB_OK;
+    if (p->patience >= 0 && p->cooldown >= 0 && p->least >= 0 && p->threshold >= 0) return WB_OK;
     return wb_fail(WB_ERROR_ARGUMENT,
                    "wb_plateau: patience, cooldown, threshold and least must not be negative, got "
                    "%lld, %lld, %g and %g",
@@ -72,7 +71,7 @@ static wb_status check(const wb_plateau *p) {
 
 /* Of an infinite best score nothing is to be taken off. */
 static bool is_better(const wb_plateau *p, double score) {
-    const double gap = isinf(p->best) ? 0 : wb_given_or(p->threshold, 1e-4) * fabs(p->best);
+    const double gap = isinf(p->best) ? 0 : p->threshold * fabs(p->best);
     return p->has_begun ? score < p->best - gap : !isnan(score);
 }
 
@@ -81,12 +80,11 @@ wb_status wb_plateau_step(wb_plateau *p, wb_optimiser *optimiser, double score) 
     if (!wb_optimiser_check(function, optimiser)) return WB_ERROR_ARGUMENT;
     if (!p) return wb_fail(WB_ERROR_ARGUMENT, "%s: the plateau is NULL", function);
     if (check(p) != WB_OK) return WB_ERROR_ARGUMENT;
-    const int64_t patience = p->patience == WB_NONE ? 0 : p->patience ? p->patience : 10;
     const bool better = is_better(p, score);
     if (better) p->best = score, p->has_begun = true;
     p->bad = better ? 0 : wb_plus(p->bad, 1);
     if (p->waiting > 0) p->waiting--, p->bad = 0;
-    if (p->bad <= patience) return WB_OK;
+    if (p->bad <= p->patience) return WB_OK;
     p->bad = 0, p->waiting = p->cooldown;
-    return wb_optimiser_scale(function, optimiser, "eta", wb_given_or(p->factor, 0.1), p->least);
+    return wb_optimiser_scale(function, optimiser, "eta", p->factor, p->least);
 }

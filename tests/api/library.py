@@ -6,6 +6,7 @@ PLAIN = {"char": ctypes.c_char, "signed char": ctypes.c_byte, "unsigned char": c
          "int": ctypes.c_int, "unsigned": ctypes.c_uint, "long": ctypes.c_long, "unsigned long": ctypes.c_ulong,
          "float": ctypes.c_float, "double": ctypes.c_double, "size_t": ctypes.c_size_t, "void": None,
          **{"%sint%d_t" % (sign, bits): getattr(ctypes, "c_%sint%d" % (sign, bits)) for sign in ("", "u") for bits in (8, 16, 32, 64)}}
+WRITTEN = {"true": True, "INT64_MIN": -2**63}  # what defaults of descs are but numbers
 
 
 class Library:
@@ -17,6 +18,7 @@ class Library:
         self.functions = {f["name"]: f for f in self.api["functions"]}
         self.structs = {s["name"]: s for s in self.api["structs"]}
         self.enums = {e["name"] for e in self.api["enums"]}
+        self.aliases = {a["name"]: a["type"] for a in self.api["aliases"]}
         self.made = {}
         self.constants = {c["name"]: c["value"] for c in self.api["constants"]}
         self.constants.update((v["name"], v["value"]) for e in self.api["enums"] for v in e["values"])
@@ -30,6 +32,8 @@ class Library:
             return self.type_of(type_["of"]) * type_["length"]
         if name in self.structs:
             return self.struct(name)
+        if name in self.aliases:
+            return self.type_of(self.aliases[name])
         return ctypes.c_int if name in self.enums else PLAIN[name]
 
     def struct(self, name):
@@ -51,7 +55,13 @@ class Library:
 
     def make(self, maker, *arguments, **settings):
         """Calls a maker whose last parameter is a struct with settings: make("wb_dense_make", out=3)."""
-        desc = self.type_of(self.functions[maker]["parameters"][-1]["type"])()
+        described = self.functions[maker]["parameters"][-1]["type"]
+        desc = self.type_of(described)()
+        desc.start_ = b"\1"
+        for member in self.structs[described["name"]]["members"]:
+            if member["written"]:
+                value = WRITTEN.get(member["written"]) or float(member["written"])
+                setattr(desc, member["name"], type(getattr(desc, member["name"]))(value))
         for key, value in settings.items():
             setattr(desc, key, value)
         return getattr(self, maker)(*arguments, desc)

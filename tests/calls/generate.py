@@ -92,6 +92,15 @@ def declarator(text):
     return words(m.group(1)).replace('* const', '*const'), m.group(2), m.group(3)
 
 
+def begins(header, struct):
+    """Whether the struct is a desc, which has defaults."""
+    return any(member == 'start_' for _, member, _ in header.structs[struct])
+
+
+def defaults_of(struct):
+    return 'WB_DEFAULTS_' + re.sub('^wb_|_desc$', '', struct)
+
+
 class Header:
     def __init__(self, text):
         text = text[text.index('WB_DTYPE_COUNT') - 400:]
@@ -250,7 +259,8 @@ class Writer:
             return [f'    if (calls_gives(c, CALLS_OBJECT)) {target} = calls_rule(c);']
         if bare in self.header.structs and not array:
             self.fill(bare)
-            return [f'    if (calls_gives(c, {self.kind_of(bare)})) fill_{bare}(c, &{target});']
+            begun = f'{target} = WB_VALUE_({bare}, {defaults_of(bare)}, {{0}}), ' if begins(self.header, bare) else ''
+            return [f'    if (calls_gives(c, {self.kind_of(bare)})) {begun}fill_{bare}(c, &{target});']
         if array:
             count = f'(int)(sizeof {target} / sizeof *{target})'
             if bare in self.header.structs:
@@ -366,13 +376,15 @@ class Writer:
             return f'    {m.group(2)} {name}_room = {{0}}, *{variable} = calls_flag(c) ? &{name}_room : NULL;', list_count
         if m and m.group(2) in ('wb_patience', 'wb_throttle', 'wb_early_stopping', 'wb_plateau', 'wb_standstill'):
             self.fill(m.group(2))
-            return (f'    {m.group(2)} {name}_room = {{0}}, *{variable} = calls_flag(c) ? &{name}_room : NULL;\n'
+            begun = f'{{{defaults_of(m.group(2))}.start_ = 1}}' if begins(h, m.group(2)) else '{0}'
+            return (f'    {m.group(2)} {name}_room = {begun}, *{variable} = calls_flag(c) ? &{name}_room : NULL;\n'
                     f'    fill_{m.group(2)}(c, &{name}_room);', list_count)
         if bare in h.structs and type_ == bare:
             if bare == 'wb_rule':
                 return f'    const wb_rule {variable} = calls_rule(c);', list_count
             self.fill(bare)
-            return f'    {bare} {variable} = {{0}};\n    fill_{bare}(c, &{variable});', list_count
+            begun = f'{{{defaults_of(bare)}.start_ = 1}}' if begins(h, bare) else '{0}'
+            return f'    {bare} {variable} = {begun};\n    fill_{bare}(c, &{variable});', list_count
         value = self.value(where, type_, name, small, owns)
         if value is None:
             raise Unknown(f'{where}: {type_} {name}')

@@ -98,7 +98,7 @@ static void *make(kind k) {
     case LAYER:
         return wb_chain(wb_dense(2, 2));
     case LOADER:
-        return wb_loader_new(.x = wb_ones(WB_F32, 2, 4), .batchsize = 2, .no_background = true);
+        return wb_loader_new(.x = wb_ones(WB_F32, 2, 4), .batchsize = 2, .background = false);
     case OPTIMISER:
         return wb_setup(wb_adam(), own.model);
     case GRADIENTS:

@@ -104,7 +104,7 @@ static void a_text_among_numbers_may_mean_none(void **state) {
 
 static void missing_values_can_be_nan(void **state) {
     (void)state;
-    wb_csv *csv = wb_read_csv(file_of("1,2\nNA,3\n,4\n"), .no_header = true, .missing = "NA",
+    wb_csv *csv = wb_read_csv(file_of("1,2\nNA,3\n,4\n"), .header = false, .missing = "NA",
                               .missing_is_nan = true);
     assert_int_equal(wb_csv_rows(csv), 3);
     wb_array *x = wb_csv_column(csv, "1"), *all = wb_csv_matrix(csv, 0, NULL);

@@ -118,7 +118,7 @@ static void draws_are_the_observations_own(void **state) {
         wb_seed(t == 0 ? 1 : 2);
         wb_loader *data =
             wb_loader_new(.x = wb_zeros(WB_F32, 1), .numobs = COUNT, .getobs = draw, .user = &from,
-                          .threads = 1, .batchsize = COUNT, .no_background = t == 1);
+                          .threads = 1, .batchsize = COUNT, .background = t != 1);
         wb_batch batch = {0};
         assert_true(wb_next(data, &batch));
         assert_int_equal(from.calls, COUNT);

@@ -51,8 +51,7 @@ static void read_epoch(wb_loader *loader, int32_t *seen) {
 
 static void a_matrix_comes_in_columns(void **state) { /* J1 */
     (void)state;
-    wb_loader *loader =
-        wb_loader_new(.x = counting(2, 5, 1), .batchsize = 2, .no_background = alone);
+    wb_loader *loader = wb_loader_new(.x = counting(2, 5, 1), .batchsize = 2, .background = !alone);
     assert_int_equal(wb_loader_length(loader), 3);
     wb_batch batch = {0};
     int turns = 0;
@@ -72,10 +71,10 @@ static void a_matrix_comes_in_columns(void **state) { /* J1 */
 static void a_partial_batch_is_dropped_where_asked(void **state) { /* J1, J2 */
     (void)state;
     wb_loader *matrix = wb_loader_new(.x = counting(2, 5, 1), .batchsize = 2, .drop_partial = true,
-                                      .no_background = alone);
+                                      .background = !alone);
     assert_int_equal(wb_loader_length(matrix), 2);
     wb_loader *vector = wb_loader_new(.x = counting(0, 12, 1), .batchsize = 5, .drop_partial = true,
-                                      .no_background = alone);
+                                      .background = !alone);
     wb_batch batch = {0};
     assert_true(wb_next(vector, &batch));
     assert_counting(batch.x, 5, 1);
@@ -88,7 +87,7 @@ static void a_partial_batch_is_dropped_where_asked(void **state) { /* J1, J2 */
 
 static void the_default_batch_is_one_observation(void **state) { /* J1 */
     (void)state;
-    wb_loader *loader = wb_loader_new(.x = counting(2, 3, 0), .no_background = alone);
+    wb_loader *loader = wb_loader_new(.x = counting(2, 3, 0), .background = !alone);
     assert_int_equal(wb_loader_length(loader), 3);
     wb_batch batch = {0};
     assert_true(wb_next(loader, &batch));
@@ -103,7 +102,7 @@ static void further_arrays_are_found_by_name(void **state) { /* J1 */
     wb_loader *loader =
         wb_loader_new(.x = counting(2, 5, 0), .y = counting(0, 5, 50), .batchsize = 2,
                       .more = {{"mask", counting(3, 5, 100)}, {"id", counting(0, 5, 7)}},
-                      .no_background = alone);
+                      .background = !alone);
     wb_batch batch = {0};
     for (int i = 0; wb_next(loader, &batch); i++) {
         assert_counting(batch.y, (int)batch.size, 50 + 2 * i);
@@ -118,7 +117,7 @@ static void further_arrays_are_found_by_name(void **state) { /* J1 */
     wb_free(loader);
 
     loader = wb_loader_new(.x = counting(2, 5, 0), .more = {{"mask", counting(0, 5, 9)}},
-                           .no_background = alone);
+                           .background = !alone);
     assert_true(wb_first(loader, &batch));
     assert_null(batch.y);
     assert_counting(batch.more[0], 1, 9);
@@ -139,7 +138,7 @@ static void names_mean_one_array(void **state) {
 static void a_dictionary_and_a_range(void **state) { /* J11 */
     (void)state;
     wb_loader *loader = wb_loader_new(.x = counting(0, 10, 1), .more = {{"a", counting(2, 10, 0)}},
-                                      .batchsize = 2, .no_background = alone);
+                                      .batchsize = 2, .background = !alone);
     wb_batch batch = {0};
     for (int i = 0; wb_next(loader, &batch); i++) {
         assert_counting(batch.x, 2, 1 + 2 * i);
@@ -151,8 +150,7 @@ static void a_dictionary_and_a_range(void **state) { /* J11 */
 /* Collated is one array; what is not are the observations of a batch, one by one, as views. */
 static void observations_of_a_batch(void **state) { /* J5 */
     (void)state;
-    wb_loader *loader =
-        wb_loader_new(.x = counting(2, 4, 0), .batchsize = 2, .no_background = alone);
+    wb_loader *loader = wb_loader_new(.x = counting(2, 4, 0), .batchsize = 2, .background = !alone);
     wb_batch batch = {0};
     for (int i = 0; wb_next(loader, &batch); i++) {
         assert_sizes(batch.x, 2, 2);
@@ -171,7 +169,7 @@ static void shuffled_epochs_differ_and_repeat_by_seed(void **state) { /* J3 */
     int32_t seen[3][2][N];
     for (int l = 0; l < 3; l++) {
         wb_loader *loader = wb_loader_new(.x = counting(3, N, 0), .batchsize = 8, .shuffle = true,
-                                          .seed = l == 2 ? 2 : 1, .no_background = alone);
+                                          .seed = l == 2 ? 2 : 1, .background = !alone);
         for (int epoch = 0; epoch < 2; epoch++) read_epoch(loader, seen[l][epoch]);
         wb_free(loader);
     }
@@ -187,7 +185,7 @@ static void the_order_is_the_same_on_every_machine(void **state) {
     (void)state;
     int32_t seen[10];
     wb_loader *loader = wb_loader_new(.x = counting(0, 10, 0), .batchsize = 4, .shuffle = true,
-                                      .seed = 1, .no_background = alone);
+                                      .seed = 1, .background = !alone);
     read_epoch(loader, seen);
     const int32_t wanted[10] = {1, 9, 6, 5, 7, 4, 3, 2, 8, 0};
     assert_memory_equal(seen, wanted, sizeof wanted);
@@ -197,31 +195,31 @@ static void the_order_is_the_same_on_every_machine(void **state) {
 static void unequal_lengths_are_refused(void **state) { /* J4 */
     (void)state;
     assert_null(
-        wb_loader_new(.x = counting(2, 10, 0), .y = counting(0, 9, 0), .no_background = alone));
+        wb_loader_new(.x = counting(2, 10, 0), .y = counting(0, 9, 0), .background = !alone));
     assert_error(WB_ERROR_SHAPE, "loader: x has 10 observations in (2, 10), but y has 9 in (9)");
     assert_null(wb_loader_new(.x = counting(2, 10, 0), .more = {{"mask", counting(2, 11, 0)}},
-                              .no_background = alone));
+                              .background = !alone));
     assert_error(WB_ERROR_SHAPE, "mask has 11 in (2, 11)");
 }
 
 static void bad_descriptions_are_refused(void **state) {
     (void)state;
-    assert_null(wb_loader_new(.x = wb_zeros(WB_F32, 28, 28, 0), .no_background = alone));
+    assert_null(wb_loader_new(.x = wb_zeros(WB_F32, 28, 28, 0), .background = !alone));
     assert_error(WB_ERROR_SHAPE, "loader: x is empty, its sizes are (28, 28, 0)");
-    assert_null(wb_loader_new(.x = wb_scalar(WB_F32, 1), .no_background = alone));
+    assert_null(wb_loader_new(.x = wb_scalar(WB_F32, 1), .background = !alone));
     assert_error(WB_ERROR_SHAPE, "x is a scalar");
-    assert_null(wb_loader_new(.x = counting(2, 5, 0), .batchsize = -3, .no_background = alone));
+    assert_null(wb_loader_new(.x = counting(2, 5, 0), .batchsize = -3, .background = !alone));
     assert_error(WB_ERROR_ARGUMENT, "batchsize must be from 1 to 1099511627776, got -3");
     assert_null(
-        wb_loader_new(.x = counting(2, 5, 0), .batchsize = INT64_MAX, .no_background = alone));
+        wb_loader_new(.x = counting(2, 5, 0), .batchsize = INT64_MAX, .background = !alone));
     assert_error(WB_ERROR_ARGUMENT, "1099511627776, got 9223372036854775807");
     assert_null(wb_loader_new(.x = counting(2, 5, 0), .batchsize = 6, .drop_partial = true,
-                              .no_background = alone));
+                              .background = !alone));
     assert_error(WB_ERROR_ARGUMENT, "no batch: 5 observations, batchsize 6");
-    assert_null(wb_loader_new(.no_background = alone));
+    assert_null(wb_loader_new(.background = !alone));
     assert_error(WB_ERROR_ARGUMENT, "x is NULL");
     assert_null(
-        wb_loader_new(.x = counting(2, 5, 0), .more = {{"mask", NULL}}, .no_background = alone));
+        wb_loader_new(.x = counting(2, 5, 0), .more = {{"mask", NULL}}, .background = !alone));
     assert_error(WB_ERROR_ARGUMENT, "mask is NULL");
     wb_batch batch = {0};
     assert_false(wb_next(NULL, &batch));
@@ -231,7 +229,7 @@ static void bad_descriptions_are_refused(void **state) {
 static void a_break_is_followed_by_the_beginning(void **state) { /* J12 */
     (void)state;
     wb_loader *loader =
-        wb_loader_new(.x = counting(2, 20, 0), .batchsize = 2, .no_background = alone);
+        wb_loader_new(.x = counting(2, 20, 0), .batchsize = 2, .background = !alone);
     const wb_live_counts before = live_now();
     for (int epoch = 0; epoch < 3; epoch++) {
         wb_batch batch = {0};
@@ -254,7 +252,7 @@ static void a_break_is_followed_by_the_beginning(void **state) { /* J12 */
 static void freeing_a_loader_closes_the_turn_left_open(void **state) {
     (void)state;
     wb_loader *loader =
-        wb_loader_new(.x = counting(2, 20, 0), .batchsize = 2, .no_background = alone);
+        wb_loader_new(.x = counting(2, 20, 0), .batchsize = 2, .background = !alone);
     wb_batch batch = {0};
     assert_true(wb_next(loader, &batch));
     wb_free(loader); /* teardown closes its own scope, not the turn's */
@@ -262,8 +260,7 @@ static void freeing_a_loader_closes_the_turn_left_open(void **state) {
 
 static void a_scope_opened_after_a_break_is_respected(void **state) {
     (void)state;
-    wb_loader *loader =
-        wb_loader_new(.x = counting(0, 6, 0), .batchsize = 2, .no_background = alone);
+    wb_loader *loader = wb_loader_new(.x = counting(0, 6, 0), .batchsize = 2, .background = !alone);
     wb_batch batch = {0};
     assert_true(wb_next(loader, &batch));
     wb_scope_open();
@@ -279,8 +276,7 @@ static void a_scope_opened_after_a_break_is_respected(void **state) {
 
 static void scopes_left_open_by_the_body_are_closed(void **state) {
     (void)state;
-    wb_loader *loader =
-        wb_loader_new(.x = counting(0, 6, 0), .batchsize = 2, .no_background = alone);
+    wb_loader *loader = wb_loader_new(.x = counting(0, 6, 0), .batchsize = 2, .background = !alone);
     const wb_live_counts before = live_now();
     wb_batch batch = {0};
     while (wb_next(loader, &batch)) {
@@ -293,8 +289,7 @@ static void scopes_left_open_by_the_body_are_closed(void **state) {
 
 static void an_error_in_the_body_ends_the_loop(void **state) {
     (void)state;
-    wb_loader *loader =
-        wb_loader_new(.x = counting(0, 6, 0), .batchsize = 2, .no_background = alone);
+    wb_loader *loader = wb_loader_new(.x = counting(0, 6, 0), .batchsize = 2, .background = !alone);
     wb_batch batch = {0};
     int turns = 0;
     while (wb_next(loader, &batch)) {
@@ -311,8 +306,8 @@ static void an_error_in_the_body_ends_the_loop(void **state) {
 
 static void stale_and_foreign_batches_are_refused(void **state) {
     (void)state;
-    wb_loader *a = wb_loader_new(.x = counting(0, 6, 0), .batchsize = 2, .no_background = alone);
-    wb_loader *b = wb_loader_new(.x = counting(0, 6, 0), .batchsize = 2, .no_background = alone);
+    wb_loader *a = wb_loader_new(.x = counting(0, 6, 0), .batchsize = 2, .background = !alone);
+    wb_loader *b = wb_loader_new(.x = counting(0, 6, 0), .batchsize = 2, .background = !alone);
     wb_batch first = {0}, second = {0};
     assert_true(wb_next(a, &first));
     second = first;
@@ -328,10 +323,8 @@ static void stale_and_foreign_batches_are_refused(void **state) {
 
 static void loaders_nest(void **state) {
     (void)state;
-    wb_loader *outer =
-        wb_loader_new(.x = counting(0, 6, 0), .batchsize = 2, .no_background = alone);
-    wb_loader *inner =
-        wb_loader_new(.x = counting(0, 4, 10), .batchsize = 3, .no_background = alone);
+    wb_loader *outer = wb_loader_new(.x = counting(0, 6, 0), .batchsize = 2, .background = !alone);
+    wb_loader *inner = wb_loader_new(.x = counting(0, 4, 10), .batchsize = 3, .background = !alone);
     wb_batch a = {0};
     int turns = 0;
     while (wb_next(outer, &a)) {
@@ -346,7 +339,7 @@ static void loaders_nest(void **state) {
 static void a_kept_array_outlives_its_turn(void **state) {
     (void)state;
     wb_loader *loader =
-        wb_loader_new(.x = counting(0, 40, 0), .batchsize = 2, .no_background = alone);
+        wb_loader_new(.x = counting(0, 40, 0), .batchsize = 2, .background = !alone);
     wb_array *kept = NULL;
     wb_batch batch = {0};
     while (wb_next(loader, &batch))
@@ -363,7 +356,7 @@ static void batches_come_from_few_places(void **state) {
     const void *places[MOST] = {NULL};
     int count = 0;
     wb_loader *loader = wb_loader_new(.x = wb_cpu(counting(100, 50, 0)), .batchsize = 4,
-                                      .device = wb_default_device(), .no_background = alone);
+                                      .device = wb_default_device(), .background = !alone);
     for (int epoch = 0; epoch < EPOCHS; epoch++) {
         wb_array *other = wb_copy(wb_iota(WB_I32, 0, 100, 4)); /* of their size, in between */
         assert_int_equal(wb_eval(other), WB_OK);
@@ -383,7 +376,7 @@ static void what_is_kept_of_batches_is_not_written_over(void **state) {
     enum { BATCHES = 20 };
     wb_array *kept[2 * BATCHES];
     wb_loader *loader = wb_loader_new(.x = wb_cpu(counting(0, 2 * BATCHES, 0)), .batchsize = 2,
-                                      .device = wb_default_device(), .no_background = alone);
+                                      .device = wb_default_device(), .background = !alone);
     for (int epoch = 0; epoch < 2; epoch++)
         for (wb_batch batch = {0}; wb_next(loader, &batch);)
             kept[epoch * BATCHES + batch.index] = wb_keep(batch.x);
@@ -397,7 +390,7 @@ static void what_is_kept_of_batches_is_not_written_over(void **state) {
 static void first_leaves_the_epoch_alone(void **state) {
     (void)state;
     wb_loader *loader = wb_loader_new(.x = counting(2, 50, 0), .batchsize = 4, .shuffle = true,
-                                      .seed = 3, .no_background = alone);
+                                      .seed = 3, .background = !alone);
     wb_batch first, batch = {0};
     assert_true(wb_first(loader, &first));
     assert_int_equal(wb_size(first.x, 1), 4);
@@ -414,7 +407,7 @@ static void views_are_data_too(void **state) {
     (void)state;
     wb_array *x = counting(3, 4, 0), *parts[2];
     wb_loader *turned = wb_loader_new(.x = wb_transpose(x), .batchsize = 2,
-                                      .no_background = alone); /* rows 0 3 6 9, 1 4 7 10 */
+                                      .background = !alone); /* rows 0 3 6 9, 1 4 7 10 */
     wb_batch batch = {0};
     assert_true(wb_next(turned, &batch));
     const double wanted[8] = {0, 3, 6, 9, 1, 4, 7, 10};
@@ -425,7 +418,7 @@ static void views_are_data_too(void **state) {
 
     assert_int_equal(wb_splitobs(x, parts, 0.25), WB_OK);
     wb_loader *rest = wb_loader_new(.x = parts[1], .y = wb_slice(counting(0, 6, 20), 0, 5, 2, -1),
-                                    .batchsize = 3, .no_background = alone);
+                                    .batchsize = 3, .background = !alone);
     assert_true(wb_next(rest, &batch));
     assert_counting(batch.x, 9, 3);
     assert_true(wb_at(batch.y, 0) == 25 && wb_at(batch.y, 2) == 23);
@@ -441,7 +434,7 @@ static void map_changes_batches(void **state) {
     (void)state;
     double scale = 0.5;
     wb_loader *loader = wb_loader_new(.x = counting(0, 6, 0), .batchsize = 4, .map = to_float,
-                                      .user = &scale, .no_background = alone);
+                                      .user = &scale, .background = !alone);
     wb_batch batch = {0};
     while (wb_next(loader, &batch)) {
         assert_int_equal(wb_dtype_of(batch.x), WB_F32);
@@ -461,7 +454,7 @@ static wb_status spoil_batch_three(const wb_batch_memory *batch, void *user) {
 static void errors_of_the_thread_come_with_their_batch(void **state) {
     (void)state;
     wb_loader *loader = wb_loader_new(.x = wb_cpu(counting(0, 20, 0)), .batchsize = 2,
-                                      .prepare = spoil_batch_three, .no_background = alone);
+                                      .prepare = spoil_batch_three, .background = !alone);
     for (int epoch = 0; epoch < 2; epoch++) {
         wb_batch batch = {0};
         int turns = 0;
@@ -483,7 +476,7 @@ static wb_status fail_in_the_library(const wb_batch_memory *batch, void *user) {
 static void messages_cross_from_thread_to_thread(void **state) {
     (void)state;
     wb_loader *loader = wb_loader_new(.x = wb_cpu(counting(0, 4, 0)),
-                                      .prepare = fail_in_the_library, .no_background = alone);
+                                      .prepare = fail_in_the_library, .background = !alone);
     wb_batch batch = {0};
     assert_false(wb_next(loader, &batch));
     assert_error(WB_ERROR_ARGUMENT, "batch 0 of epoch 0: ");
@@ -502,7 +495,7 @@ static void a_loader_is_freed_at_any_time(void **state) {
     (void)state;
     for (int turns = 0; turns < 6; turns++) {
         wb_loader *loader = wb_loader_new(.x = wb_cpu(counting(2, 30, 0)), .batchsize = 2,
-                                          .prepare = slowly, .no_background = alone);
+                                          .prepare = slowly, .background = !alone);
         wb_batch batch = {0};
         for (int i = 0; i < turns; i++) assert_true(wb_next(loader, &batch));
         wb_free(loader);
@@ -512,7 +505,7 @@ static void a_loader_is_freed_at_any_time(void **state) {
 static void abandoned_epochs_leave_no_trace(void **state) {
     (void)state;
     wb_loader *loader = wb_loader_new(.x = wb_cpu(counting(2, 30, 0)), .batchsize = 2,
-                                      .shuffle = true, .prepare = slowly, .no_background = alone);
+                                      .shuffle = true, .prepare = slowly, .background = !alone);
     for (int epoch = 0; epoch < 4; epoch++) {
         wb_batch batch = {0};
         for (int i = 0; i <= epoch; i++) assert_true(wb_next(loader, &batch));
@@ -550,7 +543,7 @@ static void batches_need_no_allocation_after_the_first_epoch(void **state) {
     (void)state;
     int32_t seen[50];
     wb_loader *loader = wb_loader_new(.x = wb_cpu(counting(100, 50, 0)), .batchsize = 4,
-                                      .shuffle = true, .no_background = alone);
+                                      .shuffle = true, .background = !alone);
     fill_quarantine();
     for (int epoch = 0; epoch < 2; epoch++) read_epoch(loader, seen);
     const int64_t expected = 5 * wb_loader_length(loader) * allocations_per_array();
@@ -570,7 +563,7 @@ static void every_failed_allocation_is_an_error_without_a_leak(void **state) {
         wb_memory_reclaim(wb_cpu_device());
         (void)wb_fail_allocation(n);
         wb_scope_open();
-        wb_loader *loader = wb_loader_new(.x = x, .y = y, .batchsize = 8, .no_background = alone);
+        wb_loader *loader = wb_loader_new(.x = x, .y = y, .batchsize = 8, .background = !alone);
         wb_batch batch = {0};
         int turns = 0;
         while (loader && wb_next(loader, &batch)) turns++;

@@ -24,7 +24,7 @@ static wb_loader *loader_of(const row *r, uint64_t seed) {
     wb_array *x = wb_reshape(wb_iota(WB_F32, 0, POINTS), 1, POINTS);
     if (r->data_device) x = wb_to(wb_get_device(r->data_device, 0), x);
     return wb_loader_new(.x = x, .batchsize = BATCH, .shuffle = r->shuffle, .seed = seed,
-                         .drop_partial = r->drop_partial, .no_background = r->no_background,
+                         .drop_partial = r->drop_partial, .background = !r->no_background,
                          .device = r->device ? wb_get_device(r->device, 0) : NULL);
 }
 

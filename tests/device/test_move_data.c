@@ -59,14 +59,14 @@ static void batches_are_the_same_on_every_route(void **state) { /* M13 */
         int32_t wanted[3][N], seen[N];
         wb_array *x = counting(WB_F32, 3, 0), *y = labels();
         wb_loader *home = wb_loader_new(.x = x, .y = y, .batchsize = SIZE, .shuffle = shuffle != 0,
-                                        .seed = 5, .no_background = alone);
+                                        .seed = 5, .background = !alone);
         for (int epoch = 0; epoch < 3; epoch++) read_epoch(home, cpu, wanted[epoch]);
         for (int from = 0; from < PLACES; from++)
             for (int to = 0; to < PLACES; to++) {
                 wb_loader *loader =
                     wb_loader_new(.x = put(places[from], x), .y = put(places[from], y),
                                   .batchsize = SIZE, .shuffle = shuffle != 0, .seed = 5,
-                                  .device = places[to], .no_background = alone);
+                                  .device = places[to], .background = !alone);
                 assert_ptr_equal(wb_device_of(loader), places[to]);
                 for (int epoch = 0; epoch < 3; epoch++) {
                     read_epoch(loader, places[to], seen);
@@ -82,7 +82,7 @@ static void a_loader_is_sent_elsewhere(void **state) {
     (void)state;
     int32_t wanted[2][N], seen[N];
     wb_loader *here = wb_loader_new(.x = counting(WB_F32, 3, 0), .y = labels(), .batchsize = SIZE,
-                                    .shuffle = true, .seed = 7, .no_background = alone);
+                                    .shuffle = true, .seed = 7, .background = !alone);
     wb_loader *there = wb_loader_to(first, here), *further = wb_loader_to(second, there);
     for (int epoch = 0; epoch < 2; epoch++) read_epoch(here, cpu, wanted[epoch]);
     for (int epoch = 0; epoch < 2; epoch++) {
@@ -105,7 +105,7 @@ static void types_arrive_as_by_a_move(void **state) { /* M2 */
     for (int i = 0; i < 5; i++) {
         wb_array *x = counting(rows[i].from, 2, 1);
         wb_loader *loader = wb_loader_new(.x = x, .more = {{"also", x}}, .batchsize = SIZE,
-                                          .device = first, .no_background = alone);
+                                          .device = first, .background = !alone);
         wb_batch batch = {0};
         while (wb_next(loader, &batch)) {
             assert_int_equal(wb_dtype_of(batch.x), rows[i].to);
@@ -123,10 +123,10 @@ static void views_are_sent(void **state) {
     wb_array *x = wb_flip(counting(WB_F32, 3, 0), 1), *y = wb_transpose(counting(WB_F32, 3, 0));
     for (int from = 0; from < PLACES; from++) {
         wb_loader *backwards = wb_loader_new(.x = put(places[from], x), .batchsize = SIZE,
-                                             .device = second, .no_background = alone);
+                                             .device = second, .background = !alone);
         wb_loader *turned =
             wb_loader_new(.x = wb_transpose(put(places[from], y)), .batchsize = SIZE,
-                          .device = first, .shuffle = true, .no_background = alone);
+                          .device = first, .shuffle = true, .background = !alone);
         wb_batch batch;
         assert_true(wb_first(backwards, &batch));
         assert_values(batch.x, 0, 66, 67, 68, 63, 64, 65, 60, 61, 62, 57, 58, 59);
@@ -144,7 +144,7 @@ static void data_that_is_there_is_not_copied(void **state) {
     (void)state;
     wb_array *x = put(first, counting(WB_F32, 3, 0));
     assert_int_equal(wb_eval(x), WB_OK);
-    wb_loader *loader = wb_loader_new(.x = x, .batchsize = SIZE, .no_background = alone);
+    wb_loader *loader = wb_loader_new(.x = x, .batchsize = SIZE, .background = !alone);
     wb_batch batch = {0};
     while (wb_next(loader, &batch)) {
         assert_ptr_equal(wb_device_of(batch.x), first);
@@ -152,7 +152,7 @@ static void data_that_is_there_is_not_copied(void **state) {
     }
     assert_false(wb_failed());
     wb_loader *shuffled =
-        wb_loader_new(.x = x, .batchsize = SIZE, .shuffle = true, .no_background = alone);
+        wb_loader_new(.x = x, .batchsize = SIZE, .shuffle = true, .background = !alone);
     while (wb_next(shuffled, &batch)) {
         assert_ptr_equal(wb_device_of(batch.x), first);
         assert_string_equal(wb_op_name(batch.x->op), "gather"); /* there */
@@ -176,12 +176,12 @@ static wb_status add_a_thousand(const wb_batch_memory *batch, void *user) {
 static void prepare_wants_host_memory(void **state) {
     (void)state;
     assert_null(wb_loader_new(.x = put(first, counting(WB_F32, 2, 0)), .prepare = nothing,
-                              .no_background = alone));
+                              .background = !alone));
     assert_error(WB_ERROR_ARGUMENT,
                  "loader: prepare changes the host's memory, but the data is on");
     wb_loader *loader =
         wb_loader_new(.x = counting(WB_F32, 2, 0), .batchsize = SIZE, .prepare = add_a_thousand,
-                      .device = first, .no_background = alone); /* before it is sent */
+                      .device = first, .background = !alone); /* before it is sent */
     for (int epoch = 0; epoch < 2; epoch++) {
         wb_batch batch = {0};
         while (wb_next(loader, &batch)) {
@@ -196,7 +196,7 @@ static void prepare_wants_host_memory(void **state) {
 static void all_arrays_are_in_one_place(void **state) {
     (void)state;
     assert_null(wb_loader_new(.x = put(first, counting(WB_F32, 2, 0)),
-                              .y = put(second, counting(WB_F32, 2, 0)), .no_background = alone));
+                              .y = put(second, counting(WB_F32, 2, 0)), .background = !alone));
     char wanted[128];
     (void)snprintf(wanted, sizeof wanted, "loader: x is on %s, but y on %s", wb_device_name(first),
                    wb_device_name(second));
@@ -224,7 +224,7 @@ static void functions_see_batches_where_they_go(void **state) {
     } place = {.from = first};
     wb_loader *plain =
         wb_loader_new(.x = counting(WB_F32, 2, 0), .batchsize = SIZE, .device = first,
-                      .map = add_one, .user = place.to, .no_background = alone);
+                      .map = add_one, .user = place.to, .background = !alone);
     wb_loader *mapped = wb_mapobs(twice, &calls, plain);
     wb_loader *again = wb_loader_to(second, mapped);
     wb_batch batch = {0};
@@ -291,7 +291,7 @@ static void turns_give_their_memory_back(void **state) { /* M13 */
     assert_int_equal(wb_eval(x, y), WB_OK);
     const int64_t before = wb_memory_status(first).live;
     wb_loader *loader = wb_loader_new(.x = x, .y = y, .batchsize = SIZE, .device = first,
-                                      .shuffle = true, .no_background = alone);
+                                      .shuffle = true, .background = !alone);
     int64_t live = 0;
     for (int epoch = 0; epoch < 4; epoch++) {
         wb_batch batch = {0};
@@ -311,7 +311,7 @@ static void a_kept_batch_outlives_its_loader(void **state) {
     (void)state;
     wb_array *kept[BATCHES];
     wb_loader *loader = wb_loader_new(.x = counting(WB_F32, 3, 0), .batchsize = SIZE,
-                                      .device = first, .no_background = alone);
+                                      .device = first, .background = !alone);
     wb_batch batch = {0};
     while (wb_next(loader, &batch)) kept[batch.index] = wb_keep(batch.x);
     for (int epoch = 0; epoch < 2; epoch++)
@@ -334,7 +334,7 @@ static void a_loader_is_freed_at_any_time(void **state) {
     for (int turns = 0; turns < BATCHES; turns++) {
         wb_loader *loader =
             wb_loader_new(.x = counting(WB_F32, 3, 0), .batchsize = SIZE, .device = first,
-                          .prepare = slowly, .shuffle = true, .no_background = alone);
+                          .prepare = slowly, .shuffle = true, .background = !alone);
         wb_batch batch = {0};
         for (int i = 0; i < turns; i++) assert_true(wb_next(loader, &batch));
         if (turns % 2) assert_int_equal(wb_batch_end(&batch), WB_OK);
@@ -354,7 +354,7 @@ static void every_failed_allocation_is_an_error(void **state) {
             (void)wb_fail_allocation(n);
             wb_scope_open();
             wb_loader *loader = wb_loader_new(.x = x, .batchsize = 8, .device = first,
-                                              .shuffle = true, .no_background = alone);
+                                              .shuffle = true, .background = !alone);
             wb_batch batch = {0};
             int turns = 0;
             while (loader && wb_next(loader, &batch)) turns++;
@@ -391,7 +391,7 @@ static void training_goes_elsewhere(void **state) {
         wb_optimiser *o = wb_setup(wb_adam(.eta = 0.02), model);
         assert_int_equal(wb_move(places[i], o), WB_OK);
         wb_loader *data = wb_loader_new(.x = x, .y = y, .batchsize = 16, .shuffle = true,
-                                        .device = places[i], .no_background = alone);
+                                        .device = places[i], .background = !alone);
         assert_int_equal(wb_train(regression, model, data, o, .epochs = 40), WB_OK);
         losses[i] = wb_item(wb_mse(wb_apply(model, put(places[i], x)), put(places[i], y)));
         assert_true(losses[i] < 0.05);

@@ -12,7 +12,7 @@ static wb_array *bags(int first, int second, int third) {
 
 /* Of words whose features are x (2, 2); at: where bags begin, or NULL. */
 static wb_array *bag(int reduction, wb_array *x, wb_array *words, wb_array *at) {
-    wb_layer *l = wb_embedding_bag(2, 2, reduction, .weight = wb_reshape(x, 2, 2));
+    wb_layer *l = wb_embedding_bag(2, 2, reduction, .given_weight = wb_reshape(x, 2, 2));
     wb_array *inputs[] = {words, at}, *y = NULL;
     (void)wb_apply_many(l, at ? 2 : 1, inputs, 1, &y);
     wb_free(l);

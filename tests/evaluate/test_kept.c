@@ -158,7 +158,7 @@ static void batches_are_others(void **state) {
     for (int alone = 0; alone < 2; alone++) {
         wb_loader *loader =
             wb_loader_new(.x = of_cpu(wb_uniform(WB_F32, 3, 3, CHANNELS, 8 * FILTERS)),
-                          .batchsize = FILTERS, .shuffle = true, .no_background = alone);
+                          .batchsize = FILTERS, .shuffle = true, .background = !alone);
         wb_batch batch = {.x = NULL};
         while (wb_next(loader, &batch)) check(x, batch.x, 0, "a batch as weights");
         assert_int_equal(wb_error_status(), WB_OK);

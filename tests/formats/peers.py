@@ -379,20 +379,30 @@ REST = ("rest", number * 32)  # zero: what a structure of C has behind these mem
 CHAR, FLAG = ctypes.c_char, ctypes.c_bool
 
 
-class Conv(ctypes.Structure):
-    _fields_ = [("start", CHAR), ("kernel", number * 3), ("input", number), ("output", number), ("activation", pointer), REST]
+class Desc(ctypes.Structure):
+    """A desc as its macro makes it: flags are true here unless they are given."""
+
+    def __init__(self, **settings):
+        usual = {name: True for name, *_ in self._fields_ if name in ("bias", "affine", "track_stats")}
+        super().__init__(start=b"\1", **{**usual, **settings})
 
 
-class Pool(ctypes.Structure):
+class Conv(Desc):
+    _fields_ = [("start", CHAR), ("kernel", number * 3), ("input", number), ("output", number), ("activation", pointer),
+                ("lists", number * 12), ("groups", number), ("same_pad", FLAG), ("bias", FLAG), REST]
+
+
+class Pool(Desc):
     _fields_ = [("start", CHAR), ("kernel", number * 3), REST]
 
 
-class Dense(ctypes.Structure):
-    _fields_ = [("start", CHAR), ("input", number), ("output", number), ("activation", pointer), REST]
+class Dense(Desc):
+    _fields_ = [("start", CHAR), ("input", number), ("output", number), ("activation", pointer), ("bias", FLAG), REST]
 
 
-class BatchNorm(ctypes.Structure):
-    _fields_ = [("start", CHAR), ("channels", number), ("activation", pointer), REST]
+class BatchNorm(Desc):
+    _fields_ = [("start", CHAR), ("channels", number), ("activation", pointer), ("reals", ctypes.c_double * 2), ("affine", FLAG),
+                ("track_stats", FLAG), REST]
 
 
 class Load(ctypes.Structure):
@@ -449,9 +459,9 @@ def check_torch(folder):
     demand(result.returncode == 0, "what came back to torch:", last_line(result))
 
 
-class Recurrent(ctypes.Structure):
-    _fields_ = [("start", CHAR), ("input", number), ("output", number), ("activation", pointer), ("no_bias", FLAG), ("return_state", FLAG),
-                ("init", pointer * 2), ("dtype", ctypes.c_int), ("arrays", pointer * 4), ("with_bias_h", FLAG), REST]
+class Recurrent(Desc):
+    _fields_ = [("start", CHAR), ("input", number), ("output", number), ("activation", pointer), ("bias", FLAG), ("return_state", FLAG),
+                ("init", pointer * 2), ("dtype", ctypes.c_int), ("arrays", pointer * 4), ("bias_h", FLAG), REST]
 
 
 def check_torch_recurrent(folder):
@@ -462,7 +472,7 @@ def check_torch_recurrent(folder):
         result = run_torch(TORCH_RECURRENT, folder, kind)
         demand(result.returncode == 0, "torch:", kind, result.stderr)
         make = declare(f"wb_{kind.lower()}_make", pointer, Recurrent)
-        layers = [both(*[make(Recurrent(input=size, output=4, with_bias_h=True)) for _ in range(2)]) for size in (3, 8)]
+        layers = [both(*[make(Recurrent(input=size, output=4, bias_h=True)) for _ in range(2)]) for size in (3, 8)]
         model = chain(2, (pointer * 2)(*layers))
         table = RECURRENT_TABLE.replace("BIAS", "b" if kind == "GRU" else "bias")
         load_renamed(folder, model, table)
@@ -474,13 +484,13 @@ def check_torch_recurrent(folder):
         demand(result.returncode == 0, "what came back to torch:", kind, last_line(result))
 
 
-class Attention(ctypes.Structure):
-    _fields_ = [("start", CHAR), ("sizes", number * 6), ("heads", number), ("with_bias", FLAG), REST]
+class Attention(Desc):
+    _fields_ = [("start", CHAR), ("sizes", number * 6), ("heads", number), ("bias", FLAG), REST]
 
 
-class Block(ctypes.Structure):
+class Block(Desc):
     _fields_ = [("start", CHAR), ("input", number), ("heads", number), ("hidden", number), ("activation", pointer), ("dropout", ctypes.c_double),
-                ("causal", FLAG), ("norm_first", FLAG), REST]
+                ("causal", FLAG), ("norm_first", FLAG), ("bias", FLAG), REST]
 
 
 def demand_block(folder, model):
@@ -501,7 +511,7 @@ def check_torch_transformer(folder):
         demand(result.returncode == 0, "torch:", kind, result.stderr)
         if kind == "attention":
             table = attention_table("", "")
-            model = declare("wb_multi_head_attention_make", pointer, Attention)(Attention(sizes=(8,), heads=2, with_bias=True))
+            model = declare("wb_multi_head_attention_make", pointer, Attention)(Attention(sizes=(8,), heads=2, bias=True))
         else:
             table = ENCODER_TABLE if kind == "encoder" else DECODER_TABLE
             make = declare(f"wb_transformer_{kind}_make", pointer, Block)

@@ -406,7 +406,7 @@ static void a_linear_weight_is_transposed(void **state) {
                         &w[0][0], OUT * IN);
     assert_sizes(weight, IN, OUT);
     weight = wb_to(wb_default_device(), weight); /* what comes from a file is on the CPU */
-    wb_layer *dense = wb_dense(.weight = wb_transpose(weight));
+    wb_layer *dense = wb_dense(.given_weight = wb_transpose(weight));
     wb_array *result = wb_apply(dense, wb_from(WB_F32, x, IN, BATCH));
     assert_sizes(result, OUT, BATCH);
     assert_numbers(result, OUT * BATCH, &y[0][0], 0);

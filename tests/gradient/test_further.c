@@ -205,7 +205,7 @@ static void each_observation_alone(void **state) {
     (void)state;
     wb_seed(5);
     wb_layer *model = wb_chain(wb_conv(.kernel = {2, 2}, .in = 1, .out = 2), wb_flatten(),
-                               wb_dense(8, 3, wb_tanh), wb_dense(3, 1, .no_bias = true));
+                               wb_dense(8, 3, wb_tanh), wb_dense(3, 1, .bias = false));
     wb_array *x = wb_normal(WB_F32, 3, 3, 1, 4), *y = wb_normal(WB_F32, 1, 4);
     wb_array *inputs[] = {x, y}, *each[3], *sum[3];
     wb_array *arrays[] = {wb_get(model, "layers.1.weight"), wb_get(model, "layers.3.bias"),

@@ -11,7 +11,7 @@ static wb_array *by_hand(wb_layer *m, wb_attention_desc d) {
 static void it_is_attention_between_dense_layers(void **state) {
     (void)state;
     wb_layer *m = wb_multi_head_attention(8, .k_in = 4, .qk = 12, .v = 6, .out = 3, .heads = 2,
-                                          .with_bias = true, .dtype = WB_F64);
+                                          .bias = true, .dtype = WB_F64);
     wb_array *q = wb_normal(WB_F64, 8, 5, 2), *k = wb_normal(WB_F64, 4, 7, 2), *y[1];
     wb_array *v = wb_normal(WB_F64, 4, 7, 2), *bias = wb_normal(WB_F64, 7, 5);
     wb_array *mask = wb_gt(wb_normal(WB_F64, 7, 5), wb_number(0));
@@ -50,7 +50,7 @@ static void texts(void **state) {
     (void)state;
     wb_layer *models[] = {
         wb_multi_head_attention(64),
-        wb_multi_head_attention(3, .qk = 6, .v = 7, .out = 8, .heads = 1, .with_bias = true,
+        wb_multi_head_attention(3, .qk = 6, .v = 7, .out = 8, .heads = 1, .bias = true,
                                 .dropout = 0.1),
         wb_multi_head_attention(8, .k_in = 4, .heads = 4, .causal = true),
     };
@@ -81,7 +81,7 @@ static wb_array *apply(void *model, int count, wb_array *const *inputs) {
 
 static void gradients(void **state) {
     (void)state;
-    wb_layer *m = wb_multi_head_attention(4, .heads = 2, .with_bias = true, .dtype = WB_F64);
+    wb_layer *m = wb_multi_head_attention(4, .heads = 2, .bias = true, .dtype = WB_F64);
     wb_array *x[] = {wb_normal(WB_F64, 4, 2), wb_normal(WB_F64, 4, 3), wb_normal(WB_F64, 4, 3)};
     for (int order = 1; order <= 2; order++)
         assert_int_equal(wb_gradient_check(apply, m, 3, x, order, 0), WB_OK);

@@ -44,10 +44,10 @@ static void test_mode_takes_the_running_ones(void **state) {
     (void)state;
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         const wb_dtype dtype = rows[r].dtype;
-        wb_layer *norm = wb_batchnorm(2, wb_relu, .mean = pair(dtype, mean[0], mean[1]),
-                                      .variance = pair(dtype, variance[0], variance[1]),
-                                      .gamma = pair(dtype, gamma[0], gamma[1]),
-                                      .beta = pair(dtype, beta[0], beta[1]));
+        wb_layer *norm = wb_batchnorm(2, wb_relu, .given_mean = pair(dtype, mean[0], mean[1]),
+                                      .given_variance = pair(dtype, variance[0], variance[1]),
+                                      .given_gamma = pair(dtype, gamma[0], gamma[1]),
+                                      .given_beta = pair(dtype, beta[0], beta[1]));
         wb_array *y =
             wb_apply(wb_test_mode(norm) == WB_OK ? norm : NULL, wb_cast(one_to_six(), dtype));
         assert_int_equal(wb_dtype_of(y), dtype);
@@ -76,7 +76,7 @@ static void one_number_for_each_channel_is_no_batch(void **state) { /* G3 */
 
 static void what_is_trained(void **state) { /* G4 */
     (void)state;
-    wb_layer *norm = wb_batchnorm(10), *plain = wb_batchnorm(10, .no_affine = true);
+    wb_layer *norm = wb_batchnorm(10), *plain = wb_batchnorm(10, .affine = false);
     assert_int_equal(wb_parameter_count(norm), 20);
     assert_int_equal(wb_parameter_count(plain), 0);
     assert_non_null(wb_get(plain, "μ"));
@@ -113,7 +113,7 @@ static void settings(void **state) {
     assert_values(wb_get(norm, "σ²"), 1e-12, 2.5, 2.5);
     wb_free(norm);
 
-    norm = wb_batchnorm(2, .no_track_stats = true, .no_affine = true);
+    norm = wb_batchnorm(2, .track_stats = false, .affine = false);
     const double s = 2 / sqrt(8.0 / 3 + 1e-5);
     wb_array *x = wb_cast(one_to_six(), WB_F32);
     assert_values(wb_apply(norm, x), 1e-6, -s, -s, 0, 0, s, s);
@@ -153,7 +153,7 @@ static void a_training_leaves_the_statistics_of_the_data(void **state) {
     wb_layer *model = wb_chain(wb_batchnorm(4), wb_dense(4, 1));
     wb_array *x = wb_add_number(wb_mul_number(wb_normal(WB_F32, 4, 64), 3), 5);
     wb_loader *data =
-        wb_loader_new(.x = x, .y = wb_sum_dims(x, 0), .batchsize = 64, .no_background = true);
+        wb_loader_new(.x = x, .y = wb_sum_dims(x, 0), .batchsize = 64, .background = false);
     wb_optimiser *adam = wb_setup(wb_adam(.eta = 0.05), model);
     assert_int_equal(wb_train(loss, model, data, adam, .epochs = 150), WB_OK);
     wb_array *mean = wb_mean_dims(x, 1), *variance = wb_var_dims(x, true, 1);
@@ -243,7 +243,7 @@ static void whoever_asks_gets_what_was_just_taken_in(void **state) {
 
 static void the_running_ones_keep_their_type(void **state) {
     (void)state;
-    wb_layer *norm = wb_batchnorm(2, .gamma = wb_ones(WB_F64, 2));
+    wb_layer *norm = wb_batchnorm(2, .given_gamma = wb_ones(WB_F64, 2));
     wb_train_mode(norm);
     assert_non_null(wb_apply(norm, one_to_six()));
     assert_int_equal(wb_dtype_of(wb_get(norm, "μ")), WB_F32);
@@ -259,13 +259,13 @@ static void mistakes_are_named(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "BatchNorm: momentum must be above 0 and at most 1, got 1.5");
     assert_null(wb_batchnorm(2, .eps = NAN));
     assert_error(WB_ERROR_ARGUMENT, "BatchNorm: eps must be above 0, got nan");
-    assert_null(wb_batchnorm(2, .no_affine = true, .gamma = wb_ones(WB_F32, 2)));
-    assert_error(WB_ERROR_ARGUMENT, "BatchNorm: no_affine, but γ (2) was given");
-    assert_null(wb_batchnorm(2, .no_track_stats = true, .mean = wb_ones(WB_F32, 2)));
-    assert_error(WB_ERROR_ARGUMENT, "BatchNorm: no_track_stats, but μ (2) was given");
+    assert_null(wb_batchnorm(2, .affine = false, .given_gamma = wb_ones(WB_F32, 2)));
+    assert_error(WB_ERROR_ARGUMENT, "BatchNorm: affine is false, but γ (2) was given");
+    assert_null(wb_batchnorm(2, .track_stats = false, .given_mean = wb_ones(WB_F32, 2)));
+    assert_error(WB_ERROR_ARGUMENT, "BatchNorm: track_stats is false, but μ (2) was given");
     assert_null(wb_batchnorm(2, .dtype = WB_I32));
     assert_error(WB_ERROR_DTYPE, "BatchNorm: dtype must be floating, got i32");
-    assert_null(wb_batchnorm(2, .gamma = wb_ones(WB_F32, 3)));
+    assert_null(wb_batchnorm(2, .given_gamma = wb_ones(WB_F32, 3)));
     assert_error(WB_ERROR_SHAPE, "BatchNorm: γ must be (2), got (3)");
     wb_layer *model = wb_chain(wb_flatten(), wb_batchnorm(5));
     assert_null(wb_apply(model, wb_ones(WB_F32, 4, 3)));

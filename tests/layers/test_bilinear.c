@@ -26,7 +26,7 @@ static void each_output_is_a_form_of_both_inputs(void **state) {
 
 static void zeros_give_the_bias(void **state) { /* D11 */
     (void)state;
-    wb_layer *layer = wb_bilinear(10, 2, 3), *square = wb_bilinear(4, .out = 2, .no_bias = true);
+    wb_layer *layer = wb_bilinear(10, 2, 3), *square = wb_bilinear(4, .out = 2, .bias = false);
     wb_array *xs[] = {wb_zeros(WB_F32, 10, 9), wb_zeros(WB_F32, 2, 9)}, *z[1];
     assert_int_equal(wb_apply_many(layer, 2, xs, 1, z), 1);
     assert_sizes(z[0], 3, 9);
@@ -46,7 +46,7 @@ static void a_chain_passes_two_arrays_on(void **state) {
 
 static wb_array *of_both(void *model, int count, wb_array *const *inputs) {
     wb_layer *layer =
-        wb_bilinear(.weight = inputs[2], .given_bias = inputs[3], .activation = wb_tanh);
+        wb_bilinear(.given_weight = inputs[2], .given_bias = inputs[3], .activation = wb_tanh);
     wb_array *z[1];
     (void)model, (void)count;
     const int given = wb_apply_many(layer, 2, inputs, 1, z);

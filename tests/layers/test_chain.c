@@ -59,7 +59,7 @@ static void names(void **state) { /* D12 */
 
 static void an_unknown_path_lists_the_valid_ones(void **state) {
     (void)state;
-    wb_layer *chain = wb_chain(wb_dense(4, 2), wb_dense(2, 4, .no_bias = true));
+    wb_layer *chain = wb_chain(wb_dense(4, 2), wb_dense(2, 4, .bias = false));
     assert_sizes(wb_get(chain, "layers.2.weight"), 4, 2);
     assert_null(wb_get(chain, "layers.3.weight"));
     assert_error(WB_ERROR_ARGUMENT,

@@ -61,7 +61,7 @@ static void a_depthwise_one_has_a_group_for_each_channel(void **state) { /* F10 
     (void)state;
     wb_layer *depthwise = wb_depthwise_conv({3, 3}, 3, 6, wb_relu);
     wb_array *w = wb_get(depthwise, "weight"), *x = wb_normal(WB_F32, 10, 10, 3, 1);
-    wb_layer *conv = wb_conv({3, 3}, 3, 6, wb_relu, .groups = 3, .weight = w);
+    wb_layer *conv = wb_conv({3, 3}, 3, 6, wb_relu, .groups = 3, .given_weight = w);
     wb_array *y = wb_apply(depthwise, x);
     assert_sizes(y, 8, 8, 6, 1);
     assert_true(wb_approx(y, wb_apply(conv, x), 0, 0, NULL, 0));
@@ -114,14 +114,14 @@ static void bad_input_is_named(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "Conv: pad + pad_more must be from 0 to 1048575, got (1, 1)");
     assert_null(wb_conv({3, 3}, 1, 2, .stride = {1, 1, 5}));
     assert_error(WB_ERROR_ARGUMENT, "Conv: stride must have at most 2 numbers, got (1, 1, 5)");
-    assert_null(wb_conv({3}, 1, 2, .dilation = {1, WB_NONE}));
+    assert_null(wb_conv({3}, 1, 2, .dilation = WB_EACH(1, 0)));
     assert_error(WB_ERROR_ARGUMENT, "Conv: dilation must have at most 1 number, got (1, 0)");
     assert_null(wb_maxpool({2, 2}, .pad = {1, 1, 1}));
     assert_error(WB_ERROR_ARGUMENT, "MaxPool: pad must have at most 2 numbers, got (1, 1, 1)");
     assert_null(wb_cross_cor({3}, 1, 2, .pad = {1}, .pad_more = {0, 1}));
     assert_error(WB_ERROR_ARGUMENT, "CrossCor: pad_more must have at most 1 number, got (0, 1)");
-    assert_null(wb_conv({3}, 1, 2, .no_bias = true, .given_bias = wb_ones(WB_F32, 2)));
-    assert_error(WB_ERROR_ARGUMENT, "Conv: no_bias, but bias (2) was given");
+    assert_null(wb_conv({3}, 1, 2, .bias = false, .given_bias = wb_ones(WB_F32, 2)));
+    assert_error(WB_ERROR_ARGUMENT, "Conv: bias is false, but bias (2) was given");
     wb_free(conv);
 }
 
@@ -168,18 +168,18 @@ static void a_small_network(void **state) { /* E27 */
 static void a_weight_may_be_given(void **state) {
     (void)state;
     wb_array *w = wb_normal(widest(), 2, 3, 2, 4), *b = wb_ones(widest(), 4);
-    wb_layer *conv = wb_conv({2, 3}, 4, 4, .groups = 2, .weight = w, .given_bias = b);
+    wb_layer *conv = wb_conv({2, 3}, 4, 4, .groups = 2, .given_weight = w, .given_bias = b);
     assert_ptr_equal(wb_get(conv, "weight"), w);
     assert_ptr_equal(wb_get(conv, "bias"), b);
     wb_free(conv);
-    conv = wb_cross_cor({2, 3}, 2, 4, .weight = w);
+    conv = wb_cross_cor({2, 3}, 2, 4, .given_weight = w);
     assert_int_equal(wb_dtype_of(wb_get(conv, "bias")), widest());
     wb_free(conv);
-    assert_null(wb_conv({2, 3}, 4, 4, .weight = w));
+    assert_null(wb_conv({2, 3}, 4, 4, .given_weight = w));
     assert_error(WB_ERROR_SHAPE, "Conv: weight must be (2, 3, 4, 4), got (2, 3, 2, 4)");
-    assert_null(wb_conv({2, 3}, 2, 4, .weight = wb_cast(w, WB_I32)));
+    assert_null(wb_conv({2, 3}, 2, 4, .given_weight = wb_cast(w, WB_I32)));
     assert_error(WB_ERROR_DTYPE, "Conv: weight must be floating, got i32");
-    assert_null(wb_cross_cor({2, 3}, 2, 4, .weight = w, .given_bias = wb_ones(widest(), 3)));
+    assert_null(wb_cross_cor({2, 3}, 2, 4, .given_weight = w, .given_bias = wb_ones(widest(), 3)));
     assert_error(WB_ERROR_SHAPE, "CrossCor: bias must be (4), got (3)");
 }
 

@@ -11,11 +11,11 @@ typedef struct size_row {
     wb_conv_transpose_desc desc;
 } size_row;
 static const size_row sizes[] = {
-    {"a kernel of 3 adds 2", 3, 8, 10, {.start_ = 0}},
-    {"a stride of 2 doubles", 3, 2, 5, {.stride = {2}}},
-    {"padding takes away", 3, 5, 5, {.stride = {2}, .pad = {3}}},
-    {"dilation adds", 3, 4, 5, {.stride = {2}, .pad = {3}, .dilation = {2}}},
-    {"outpad adds one", 3, 10, 31, {.stride = {3}, .outpad = {1}}},
+    {"a kernel of 3 adds 2", 3, 8, 10, WB_INIT(conv_transpose, {0})},
+    {"a stride of 2 doubles", 3, 2, 5, WB_INIT(conv_transpose, .stride = {2})},
+    {"padding takes away", 3, 5, 5, WB_INIT(conv_transpose, .stride = {2}, .pad = {3})},
+    {"dilation adds", 3, 4, 5, WB_INIT(conv_transpose, .stride = {2}, .pad = {3}, .dilation = {2})},
+    {"outpad adds one", 3, 10, 31, WB_INIT(conv_transpose, .stride = {3}, .outpad = {1})},
 };
 
 static void a_result_has_the_size(void **state) {
@@ -52,7 +52,7 @@ static void sizes_beyond_all_numbers_are_refused(void **state) {
 static void outpad_is_for_each_dimension(void **state) { /* E18 */
     (void)state;
     wb_layer *plain = wb_conv_transpose({3, 5}, 3, 6, .stride = {3});
-    wb_layer *more = wb_conv_transpose({3, 5}, 3, 6, .stride = {3}, .outpad = {1, WB_NONE});
+    wb_layer *more = wb_conv_transpose({3, 5}, 3, 6, .stride = {3}, .outpad = {1, 0});
     wb_layer *first = wb_conv_transpose({3, 5}, 3, 6, .stride = {3}, .outpad = {1, 0});
     wb_array *x = wb_ones(WB_F32, 10, 11, 3, 1);
     assert_sizes(wb_apply(plain, x), 30, 35, 6, 1);
@@ -97,9 +97,9 @@ static const outpad_row outpads[] = {
 static void an_outpad_up_to_the_dilation_is_that_of_torch(void **state) {
     const outpad_row *r = *state;
     wb_array *w = wb_reshape(wb_vector(100, 10, 1), 3, 1, 1); /* flipped */
-    wb_layer *layer = wb_conv_transpose(.weight = w, .given_bias = wb_vector(.5),
-                                        .stride = {r->stride}, .pad = {r->pad ? r->pad : WB_NONE},
-                                        .outpad = {r->outpad}, .dilation = {r->dilation});
+    wb_layer *layer =
+        wb_conv_transpose(.given_weight = w, .given_bias = wb_vector(.5), .stride = {r->stride},
+                          .pad = WB_EACH(r->pad), .outpad = {r->outpad}, .dilation = {r->dilation});
     wb_array *x = wb_reshape(wb_vector(1, 2), 2, 1, 1), *g;
     wb_array *y = wb_apply(layer, x);
     assert_numbers(y, r->count, r->wanted, 1e-6);
@@ -113,9 +113,9 @@ static void it_is_the_adjoint_of_conv(void **state) {
     (void)state;
     wb_array *w = wb_normal(widest(), 3, 2, 2, 6), *x = wb_normal(widest(), 9, 8, 4, 2);
     wb_layer *conv =
-        wb_conv(.weight = w, .no_bias = true, .groups = 2, .stride = {2, 3}, .pad = {1, 2});
-    wb_layer *back = wb_conv_transpose(.weight = w, .no_bias = true, .groups = 2, .stride = {2, 3},
-                                       .pad = {1, 2}, .outpad = {0, 1});
+        wb_conv(.given_weight = w, .bias = false, .groups = 2, .stride = {2, 3}, .pad = {1, 2});
+    wb_layer *back = wb_conv_transpose(.given_weight = w, .bias = false, .groups = 2,
+                                       .stride = {2, 3}, .pad = {1, 2}, .outpad = {0, 1});
     wb_array *c = wb_apply(conv, x), *y = wb_normal_make(widest(), c->ndim, c->sizes);
     wb_array *z = wb_apply(back, y);
     assert_sizes(z, 9, 8, 4, 2);
@@ -125,8 +125,8 @@ static void it_is_the_adjoint_of_conv(void **state) {
 
 static void sizes_that_do_not_fit_are_named(void **state) {
     (void)state;
-    wb_layer *layer = wb_conv_transpose({3, 5}, 3, 6, wb_relu, .stride = {3},
-                                        .outpad = {1, WB_NONE}, .no_bias = true);
+    wb_layer *layer =
+        wb_conv_transpose({3, 5}, 3, 6, wb_relu, .stride = {3}, .outpad = {1, 0}, .bias = false);
     assert_null(wb_apply(layer, wb_ones(WB_F32, 4, 4, 2, 1)));
     assert_error(WB_ERROR_SHAPE, "ConvTranspose((3, 5), 3 => 6): input must have 2 spatial "
                                  "dimensions, 3 channels and batch, got (4, 4, 2, 1)");
@@ -138,7 +138,8 @@ static void sizes_that_do_not_fit_are_named(void **state) {
 }
 
 static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    wb_layer *layer = wb_conv_transpose(.weight = inputs[1], .activation = wb_tanh, .stride = {2});
+    wb_layer *layer =
+        wb_conv_transpose(.given_weight = inputs[1], .activation = wb_tanh, .stride = {2});
     (void)model, (void)count;
     wb_array *y = wb_apply(layer, inputs[0]);
     wb_free(layer);

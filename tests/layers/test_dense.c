@@ -31,7 +31,7 @@ static void another_type_is_converted_with_one_warning(void **state) {
 static void tanh_of_sums(void **state) { /* D1 */
     (void)state;
     wb_layer *dense =
-        wb_dense(.weight = wb_ones(WB_F64, 2, 5), .activation = wb_tanh, .no_bias = true);
+        wb_dense(.given_weight = wb_ones(WB_F64, 2, 5), .activation = wb_tanh, .bias = false);
     wb_array *y = wb_apply(dense, wb_ones(WB_F64, 5));
     assert_sizes(y, 2);
     assert_values(y, 1e-12, 0.9999092042625951, 0.9999092042625951);
@@ -118,14 +118,14 @@ static void bad_makers_say_why(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "Dense: in must be positive, got 0");
     assert_null(wb_dense(10));
     assert_error(WB_ERROR_ARGUMENT, "Dense: out must be positive, got 0");
-    assert_null(wb_dense(3, 4, .no_bias = true, .given_bias = wb_ones(WB_F32, 4)));
-    assert_error(WB_ERROR_ARGUMENT, "Dense: no_bias, but bias (4) was given");
-    wb_layer *empty = wb_dense(.weight = wb_ones(WB_F32, 0, 3));
+    assert_null(wb_dense(3, 4, .bias = false, .given_bias = wb_ones(WB_F32, 4)));
+    assert_error(WB_ERROR_ARGUMENT, "Dense: bias is false, but bias (4) was given");
+    wb_layer *empty = wb_dense(.given_weight = wb_ones(WB_F32, 0, 3));
     assert_sizes(wb_apply(empty, wb_ones(WB_F32, 3, 2)), 0, 2);
     wb_free(empty);
-    assert_null(wb_dense(3, 4, .weight = wb_ones(WB_F32, 3, 4)));
+    assert_null(wb_dense(3, 4, .given_weight = wb_ones(WB_F32, 3, 4)));
     assert_error(WB_ERROR_SHAPE, "Dense: weight must be (4, 3), got (3, 4)");
-    assert_null(wb_dense(.weight = wb_ones(WB_F32, 3)));
+    assert_null(wb_dense(.given_weight = wb_ones(WB_F32, 3)));
     assert_error(WB_ERROR_SHAPE, "Dense: weight must have 2 dimensions, got (3)");
     assert_null(wb_dense(3, 4, .dtype = WB_I32));
     assert_error(WB_ERROR_DTYPE, "Dense: dtype must be floating, got i32");

@@ -5,7 +5,7 @@
 #include "support/support.h"
 
 static wb_layer *made(int64_t padding_idx) { /* 3 => 2: columns 1 2, 3 4, 5 6 */
-    return wb_embedding(.weight = wb_reshape(wb_vector_of(WB_F64, 1, 2, 3, 4, 5, 6), 2, 3),
+    return wb_embedding(.given_weight = wb_reshape(wb_vector_of(WB_F64, 1, 2, 3, 4, 5, 6), 2, 3),
                         .padding_idx = padding_idx);
 }
 
@@ -25,7 +25,7 @@ static void words_are_columns(void **state) {
 }
 
 static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    wb_layer *layer = wb_embedding(.weight = inputs[0], .padding_idx = 2);
+    wb_layer *layer = wb_embedding(.given_weight = inputs[0], .padding_idx = 2);
     (void)model, (void)count;
     wb_array *y = wb_apply(layer, wb_vector_of(WB_I32, 0, 1, 2, 0));
     wb_free(layer);

@@ -22,7 +22,7 @@ static struct bag_row {
 static void bags_are_reduced(void **state) {
     const struct bag_row *r = *state;
     const double *w = r->wanted;
-    wb_layer *layer = wb_embedding_bag(.weight = table(), .reduction = r->reduction);
+    wb_layer *layer = wb_embedding_bag(.given_weight = table(), .reduction = r->reduction);
     wb_array *first = wb_vector_of(WB_I32, 0, 1, 3);
     wb_array *xs[] = {wb_vector_of(WB_I64, 0, 1, 3, 2, 2), wb_vector_of(WB_I32, 0, 3)}, *y[1];
     assert_values(wb_apply(layer, first), 1e-12, w[0], w[1]);
@@ -38,7 +38,7 @@ static void bags_are_reduced(void **state) {
 
 static wb_array *of_table(void *user, int count, wb_array *const *arrays) {
     const struct bag_row *r = user;
-    wb_layer *layer = wb_embedding_bag(.weight = arrays[0], .reduction = r->reduction);
+    wb_layer *layer = wb_embedding_bag(.given_weight = arrays[0], .reduction = r->reduction);
     wb_array *xs[] = {wb_vector_of(WB_I64, 0, 1, 3, 2, 2), wb_vector_of(WB_I32, 0, 3)}, *y[1];
     (void)count;
     const int given = wb_apply_many(layer, 2, xs, 1, y);

@@ -8,7 +8,7 @@
 static void groups_of_all_channels_are_one_observation(void **state) {
     (void)state;
     wb_layer *group = wb_groupnorm(4, 1, .dtype = WB_F64);
-    wb_layer *norm = wb_layernorm({3, 2, 4}, .no_affine = true);
+    wb_layer *norm = wb_layernorm({3, 2, 4}, .affine = false);
     wb_array *x = wb_normal(WB_F64, 3, 2, 4, 5);
     assert_true(wb_approx(wb_apply(group, x), wb_apply(norm, x), 1e-12, 1e-12, NULL, 0));
     wb_free(group), wb_free(norm);

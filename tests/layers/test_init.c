@@ -135,7 +135,7 @@ static void identities(void **state) { /* K6 */
     assert_values(wb_identity_init(0, NULL, WB_F32), 0, 0);
     assert_int_equal(wb_count(wb_identity_init(2, (const int64_t[]){0, 2}, WB_F32)), 0);
     wb_array *x = wb_uniform(WB_F32, 7, 3, 2, 1);
-    wb_array *y = wb_conv_op(x, wb_identity_init(4, kernel, WB_F32), .pad = {1, WB_NONE});
+    wb_array *y = wb_conv_op(x, wb_identity_init(4, kernel, WB_F32), .pad = WB_EACH(1, 0));
     assert_true(wb_approx(x, y, 0, 0, NULL, 0));
     assert_null(wb_identity_init_with(2, square, WB_F32, (double)INFINITY, NULL));
     assert_error(WB_ERROR_ARGUMENT, "identity_init: gain must be finite, got inf");

@@ -26,7 +26,7 @@ static void each_channel_of_each_image_is_normalised(void **state) {
 /* μ is the mean over the images, σ² too, over one number less: 2 for channel 1, 8 for channel 2. */
 static void running_statistics_are_means_over_the_images(void **state) {
     (void)state;
-    wb_layer *norm = wb_instancenorm(2, .with_track_stats = true, .momentum = 0.5, .dtype = WB_F64);
+    wb_layer *norm = wb_instancenorm(2, .track_stats = true, .momentum = 0.5, .dtype = WB_F64);
     wb_train_mode(norm);
     assert_non_null(wb_apply(norm, images()));
     assert_values(wb_get(norm, "μ"), 1e-12, 2, 4);
@@ -40,7 +40,7 @@ static void running_statistics_are_means_over_the_images(void **state) {
 
 static void without_spatial_dimensions_it_gives_the_shift(void **state) {
     (void)state;
-    wb_layer *norm = wb_instancenorm(.beta = wb_vector(5, 7), .gamma = wb_vector(2, 2));
+    wb_layer *norm = wb_instancenorm(.given_beta = wb_vector(5, 7), .given_gamma = wb_vector(2, 2));
     assert_values(wb_apply(norm, wb_normal(WB_F32, 2, 2)), 1e-6, 5, 7, 5, 7);
     assert_structure(norm, "InstanceNorm(2, affine=true)");
     wb_free(norm);
@@ -54,7 +54,7 @@ static wb_array *apply(void *model, int count, wb_array *const *inputs) {
 static void gradients(void **state) {
     (void)state;
     wb_layer *norm =
-        wb_instancenorm(3, wb_tanh, .with_affine = true, .with_track_stats = true, .dtype = WB_F64);
+        wb_instancenorm(3, wb_tanh, .affine = true, .track_stats = true, .dtype = WB_F64);
     wb_array *x = wb_normal(WB_F64, 3, 2, 3, 2);
     wb_set(norm, "γ", wb_normal(WB_F64, 3)), wb_set(norm, "β", wb_normal(WB_F64, 3));
     for (int mode = 0; mode < 2; mode++) {
@@ -67,7 +67,7 @@ static void gradients(void **state) {
 
 static void mistakes(void **state) {
     (void)state;
-    wb_layer *model = wb_chain(wb_instancenorm(3, .with_track_stats = true));
+    wb_layer *model = wb_chain(wb_instancenorm(3, .track_stats = true));
     assert_null(wb_apply(model, wb_ones(WB_F32, 4, 2, 5)));
     assert_error(WB_ERROR_SHAPE, "InstanceNorm(3), layer 1 of Chain: the last dimension but one "
                                  "must be the 3 channels, got (4, 2, 5)");
@@ -78,7 +78,7 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "InstanceNorm: channels must be positive, got 0");
     assert_null(wb_instancenorm(2, .momentum = 2));
     assert_error(WB_ERROR_ARGUMENT, "InstanceNorm: momentum must be above 0 and at most 1, got 2");
-    assert_null(wb_instancenorm(3, .gamma = wb_ones(WB_F32, 2)));
+    assert_null(wb_instancenorm(3, .given_gamma = wb_ones(WB_F32, 2)));
     assert_error(WB_ERROR_SHAPE, "InstanceNorm: γ must be (3), got (2)");
     wb_free(model);
 }

@@ -20,7 +20,7 @@ static void an_observation_gets_mean_0_and_variance_1(void **state) { /* G8 */
 
 static void leading_dimensions_are_normalised_as_one(void **state) { /* G9 */
     (void)state;
-    wb_layer *norm = wb_layernorm({2, 3, 4}, .no_affine = true), *flat = wb_layernorm({24});
+    wb_layer *norm = wb_layernorm({2, 3, 4}, .affine = false), *flat = wb_layernorm({24});
     wb_array *x = wb_normal(WB_F32, 2, 3, 4, 5);
     wb_array *y = wb_apply(flat, wb_reshape(x, 24, 5));
     assert_true(wb_approx(wb_reshape(wb_apply(norm, x), 24, 5), y, 1e-5, 1e-5, NULL, 0));

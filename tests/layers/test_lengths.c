@@ -79,7 +79,7 @@ static void padding_changes_nothing(void **state) {
     check(wb_gru_v3(2, 3, .dtype = WB_F64, .lengths = true, .return_state = true), 2);
     check(wb_recurrence(wb_lstm_cell(2, 3, .dtype = WB_F64), .lengths = true, .return_state = true),
           2);
-    check(wb_recurrence(wb_gru_cell(2, 3, .dtype = WB_F64, .with_state0 = true), .lengths = true,
+    check(wb_recurrence(wb_gru_cell(2, 3, .dtype = WB_F64, .state0 = true), .lengths = true,
                         .return_state = true),
           2);
 }

@@ -28,7 +28,7 @@ static void each_array_once(void **state) {
     } rows[] = {
         {"a layer", wb_dense(2, 3), NULL, "weight bias "},
         {"states are not trained", wb_batchnorm(2), NULL, "β γ (μ) (σ²) "},
-        {"a chain", wb_chain(wb_dense(2, 2), wb_dense(2, 2, .no_bias = true)), NULL,
+        {"a chain", wb_chain(wb_dense(2, 2), wb_dense(2, 2, .bias = false)), NULL,
          "layers.1.weight layers.1.bias layers.2.weight "},
         {"a tie", wb_chain(wb_dense(2, 2), wb_dense(2, 2)), "layers.2.weight",
          "layers.1.weight layers.1.bias layers.2.bias "},

@@ -6,7 +6,7 @@
 
 static void each_position_has_a_column(void **state) {
     (void)state;
-    wb_layer *p = wb_position_embedding(.weight = wb_matrix(3, {1, 2, 3}, {4, 5, 6}));
+    wb_layer *p = wb_position_embedding(.given_weight = wb_matrix(3, {1, 2, 3}, {4, 5, 6}));
     wb_array *x = wb_zeros(WB_F32, 2, 2, 2);
     assert_values(wb_apply(p, x), 0, 1, 4, 2, 5, 1, 4, 2, 5);
     assert_values(wb_apply(p, wb_ones(WB_F32, 2, 3)), 0, 2, 5, 3, 6, 4, 7);
@@ -30,7 +30,7 @@ static void it_begins_small(void **state) {
 
 static wb_array *apply(void *model, int count, wb_array *const *inputs) {
     (void)count;
-    wb_layer *p = wb_position_embedding(.weight = inputs[1]);
+    wb_layer *p = wb_position_embedding(.given_weight = inputs[1]);
     wb_array *y = wb_mul(wb_apply(p, inputs[0]), wb_apply(p, inputs[0]));
     (void)model;
     wb_free(p);
@@ -57,7 +57,7 @@ static void mistakes(void **state) {
     wb_free(p);
     assert_null(wb_position_embedding(3));
     assert_error(WB_ERROR_ARGUMENT, "PositionEmbedding: out must be positive, got 0");
-    assert_null(wb_position_embedding(3, 2, .weight = wb_ones(WB_F32, 2, 2)));
+    assert_null(wb_position_embedding(3, 2, .given_weight = wb_ones(WB_F32, 2, 2)));
     assert_error(WB_ERROR_SHAPE, "PositionEmbedding: weight must be (2, 3), got (2, 2)");
 }
 

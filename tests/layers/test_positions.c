@@ -81,7 +81,7 @@ static void pieces_are_the_whole(void **state) {
     (void)state;
     wb_layer *model =
         wb_chain(wb_sinusoidal_positions(), wb_transformer_encoder(8, .heads = 2, .causal = true,
-                                                                   .rotary = 100, .no_bias = true));
+                                                                   .rotary = 100, .bias = false));
     wb_array *x = wb_normal(WB_F32, 8, 7, 2), *whole = wb_apply(model, x);
     wb_eval(x, whole);
     assert_int_equal(wb_cache(model, 9), WB_OK);
@@ -94,12 +94,12 @@ static void pieces_are_the_whole(void **state) {
 
 static void blocks_have_no_biases(void **state) {
     (void)state;
-    wb_layer *b = wb_transformer_decoder(8, .heads = 2, .no_bias = true);
+    wb_layer *b = wb_transformer_decoder(8, .heads = 2, .bias = false);
     wb_parameter p = {0};
     while (wb_next_parameter(b, &p))
         if (strstr(p.path, "bias")) fail_msg("%s", p.path);
     wb_free(b);
-    wb_layer *n = wb_layernorm({4}, .no_bias = true);
+    wb_layer *n = wb_layernorm({4}, .bias = false);
     assert_structure(n, "LayerNorm(4, bias=false)");
     assert_int_equal(wb_parameter_count(n), 4);
     wb_free(n);

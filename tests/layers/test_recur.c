@@ -30,12 +30,12 @@ static wb_array *step_of(wb_array *x, int64_t t) {
  * same arrays, which has time second. */
 static void steps_are_a_sequence(void **state) {
     const struct kind *k = *state;
-    wb_layer *cell = k->cell((wb_recurrent_desc){.in = 3, .out = 4});
+    wb_layer *cell = k->cell(WB_DESC(recurrent, .in = 3, .out = 4));
     const bool is_gru = strncmp(k->name, "GRU", 3) == 0;
-    wb_recurrent_desc arrays = {.wi = wb_get(cell, "Wi"),
-                                .wh = wb_get(cell, "Wh"),
-                                .given_bias = wb_get(cell, is_gru ? "b" : "bias")};
-    if (strcmp(k->name, "GRUv3") == 0) arrays.wh_candidate = wb_get(cell, "Wh_h̃");
+    wb_recurrent_desc arrays =
+        WB_DESC(recurrent, .given_wi = wb_get(cell, "Wi"), .given_wh = wb_get(cell, "Wh"),
+                .given_bias = wb_get(cell, is_gru ? "b" : "bias"));
+    if (strcmp(k->name, "GRUv3") == 0) arrays.given_wh_candidate = wb_get(cell, "Wh_h̃");
     wb_layer *layer = k->layer(arrays), *recur = wb_recur(cell);
     wb_array *x = wb_normal(WB_F32, 3, 2, 5), *y[5];
     wb_array *wanted = wb_permute(wb_apply(layer, wb_permute(x, 0, 2, 1)), 0, 2, 1);
@@ -53,9 +53,10 @@ static void steps_are_a_sequence(void **state) {
 
 static void reset_begins_with_the_trained_state(void **state) { /* H7 */
     (void)state;
-    wb_layer *recur = wb_recur(wb_lstm_cell(3, 2, .state0 = wb_vector(1, -1), .with_state0 = true,
-                                            .cell0 = wb_reshape(wb_vector(2, 3), 2, 1)));
-    wb_layer *plain = wb_lstm_cell(.wi = wb_get(recur, "cell.Wi"), .wh = wb_get(recur, "cell.Wh"));
+    wb_layer *recur = wb_recur(wb_lstm_cell(3, 2, .given_state0 = wb_vector(1, -1), .state0 = true,
+                                            .given_cell0 = wb_reshape(wb_vector(2, 3), 2, 1)));
+    wb_layer *plain =
+        wb_lstm_cell(.given_wi = wb_get(recur, "cell.Wi"), .given_wh = wb_get(recur, "cell.Wh"));
     wb_array *x = wb_normal(WB_F32, 3), *h[2];
     wb_array *xs[] = {x, wb_vector(1, -1), wb_vector(2, 3)};
     assert_int_equal(wb_apply_many(plain, 3, xs, 2, h), 2);
@@ -86,8 +87,8 @@ static wb_array *of_whole(void *model, int count, wb_array *const *inputs) {
 
 static void gradients_go_through_the_calls(void **state) {
     const struct kind *k = *state;
-    wb_layer *model = wb_recur(
-        k->cell((wb_recurrent_desc){.in = 2, .out = 2, .with_state0 = true, .dtype = WB_F64}));
+    wb_layer *model =
+        wb_recur(k->cell(WB_DESC(recurrent, .in = 2, .out = 2, .state0 = true, .dtype = WB_F64)));
     wb_array *x = wb_normal(WB_F64, 2, 2, 3);
     for (int order = 1; order <= 2; order++) {
         if (wb_gradient_check(of_sequence, model, 1, &x, order, 2e-6) != WB_OK)
@@ -107,8 +108,8 @@ static wb_array *loss_of(wb_layer *model, const wb_batch *batch, void *user) {
 static void steps_of_a_training_are_truncated(void **state) {
     (void)state;
     wb_array *wi = wb_full(WB_F64, 1, 1, 1), *wh = wb_full(WB_F64, 2, 1, 1);
-    wb_layer *model =
-        wb_recur(wb_rnn_cell(.wi = wi, .wh = wh, .activation = wb_identity, .no_bias = true));
+    wb_layer *model = wb_recur(
+        wb_rnn_cell(.given_wi = wi, .given_wh = wh, .activation = wb_identity, .bias = false));
     wb_optimiser *descent = wb_setup(wb_descent(.eta = 1), model);
     wb_array *x = wb_full(WB_F64, 1, 1);
     assert_value(wb_train_step(loss_of, model, NULL, x, descent), 1, 0); /* h = 1, wi' = 0 */
@@ -177,7 +178,7 @@ static void a_sequence_goes_on_elsewhere(void **state) {
 static void it_is_printed_as_flux_printed_it(void **state) {
     (void)state;
     char text[1000];
-    wb_layer *model = wb_chain(wb_recur(wb_lstm_cell(3, 5, .with_state0 = true)), wb_dense(5, 2));
+    wb_layer *model = wb_chain(wb_recur(wb_lstm_cell(3, 5, .state0 = true)), wb_dense(5, 2));
     assert_int_equal(wb_show_text(model, text, sizeof text), WB_OK);
     assert_non_null(strstr(text, "Chain(\n"
                                  "  Recur(\n"
@@ -217,11 +218,11 @@ static void mistakes(void **state) {
     assert_null(wb_rnn_cell(2, 3, .return_state = true));
     assert_error(WB_ERROR_ARGUMENT, "RNNCell: return_state is a setting of RNN, LSTM, GRU and "
                                     "GRUv3 alone");
-    assert_null(wb_lstm(2, 3, .with_state0 = true));
+    assert_null(wb_lstm(2, 3, .state0 = true));
     assert_error(WB_ERROR_ARGUMENT, "LSTM: state0 is a setting of cells alone");
-    assert_null(wb_gru_cell(2, 3, .cell0 = wb_ones(WB_F32, 3)));
+    assert_null(wb_gru_cell(2, 3, .given_cell0 = wb_ones(WB_F32, 3)));
     assert_error(WB_ERROR_ARGUMENT, "GRUCell: cell0 is a setting of LSTM alone");
-    assert_null(wb_lstm_cell(2, 3, .state0 = wb_ones(WB_F32, 4)));
+    assert_null(wb_lstm_cell(2, 3, .given_state0 = wb_ones(WB_F32, 4)));
     assert_error(WB_ERROR_SHAPE, "LSTMCell: state0 must be (3), got (4)");
     assert_int_equal(wb_reset(NULL), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_reset: the layer is NULL");
@@ -235,7 +236,7 @@ static void the_forget_block_begins_with_a_number(void **state) { /* H8 */
     assert_values(wb_get(new, "cell.bias"), 0, 0, 0, 0, 0, 0, 0, 0, 0);
     assert_null(wb_gru(1, 2, .forget_bias = 1));
     assert_error(WB_ERROR_ARGUMENT, "GRUCell: forget_bias is a setting of LSTM alone");
-    assert_null(wb_lstm(1, 2, .forget_bias = 1, .no_bias = true));
+    assert_null(wb_lstm(1, 2, .forget_bias = 1, .bias = false));
     assert_error(WB_ERROR_ARGUMENT,
                  "LSTMCell: forget_bias is for a bias that is made, not for none");
     wb_free(old), wb_free(new);
@@ -259,9 +260,9 @@ static wb_array *apply_all(wb_layer *layer, int count, wb_array *const *inputs, 
 static void a_recurrence_is_its_cell_over_a_sequence(void **state) {
     (void)state;
     wb_layer *lstm = wb_lstm(3, 4, .return_state = true);
-    wb_layer *same =
-        wb_recurrence(wb_lstm_cell(.wi = wb_get(lstm, "cell.Wi"), .wh = wb_get(lstm, "cell.Wh")),
-                      .return_state = true);
+    wb_layer *same = wb_recurrence(
+        wb_lstm_cell(.given_wi = wb_get(lstm, "cell.Wi"), .given_wh = wb_get(lstm, "cell.Wh")),
+        .return_state = true);
     wb_array *xs[] = {wb_normal(WB_F32, 3, 5), wb_normal(WB_F32, 3, 5, 2), wb_normal(WB_F32, 3, 1)};
     for (int i = 0; i < 3; i++) {
         wb_array *y = apply_all(lstm, 1, &xs[i], 3), *z = apply_all(same, 1, &xs[i], 3);
@@ -273,7 +274,8 @@ static void a_recurrence_is_its_cell_over_a_sequence(void **state) {
     assert_structure(same, "Recurrence(LSTMCell(3 => 4), return_state=true)");
     wb_free(lstm), wb_free(same);
     wb_layer *gru = wb_gru(2, 3);
-    same = wb_recurrence(wb_gru_cell(.wi = wb_get(gru, "cell.Wi"), .wh = wb_get(gru, "cell.Wh")));
+    same = wb_recurrence(
+        wb_gru_cell(.given_wi = wb_get(gru, "cell.Wi"), .given_wh = wb_get(gru, "cell.Wh")));
     wb_array *x = wb_normal(WB_F32, 2, 4, 3);
     assert_true(wb_approx(wb_apply(same, x), wb_apply(gru, x), 1e-5, 1e-6, NULL, 0));
     assert_null(wb_apply(same, wb_ones(WB_F32, 2)));
@@ -362,7 +364,7 @@ static const flux_row structs[] = {
 /* Into a model that is there, too. */
 static void a_struct_is_loaded_into_places(void **state) {
     (void)state;
-    wb_layer *model = wb_recur(wb_lstm_cell(1, 2, .with_state0 = true));
+    wb_layer *model = wb_recur(wb_lstm_cell(1, 2, .state0 = true));
     const char *path = write_bson(
         RECUR(CELL("LSTM", W8 ", " W82 ", " B8 ", " TUPLE(M("2", "1", TWO " " ONE) ", " W))));
     if (wb_load(path, model) != WB_OK) fail_msg("%s", wb_error_message());
@@ -374,7 +376,7 @@ static void a_struct_is_loaded_into_places(void **state) {
 /* Flux.state until 0.14 has other names, and the state that was kept, which a table leaves out. */
 static void a_state_is_loaded_by_a_table(void **state) {
     (void)state;
-    wb_layer *model = wb_chain(wb_recur(wb_lstm_cell(1, 2, .with_state0 = true)));
+    wb_layer *model = wb_chain(wb_recur(wb_lstm_cell(1, 2, .state0 = true)));
     const char *path = write_bson(
         "{model_state: {layers: {tag: 'tuple', data: [{cell: {Wi: " W8 ", Wh: " W82 ", b: " B8
         ", state0: " TUPLE(M("2", "1", TWO " " ONE) ", " W) "}, state: " TUPLE(W ", " W) "}]}}}");

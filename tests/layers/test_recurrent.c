@@ -56,10 +56,10 @@ static wb_array *column(const double *numbers, int64_t n) {
 
 static void known_numbers(void **state) {
     const struct known *k = *state;
-    wb_recurrent_desc desc = {.wi = column(k->wi, k->gates),
-                              .wh = column(k->wh, k->gates),
-                              .given_bias = wb_from(WB_F64, k->bias, k->gates)};
-    if (k->candidate != 0) desc.wh_candidate = wb_full(WB_F64, k->candidate, 1, 1);
+    wb_recurrent_desc desc =
+        WB_DESC(recurrent, .given_wi = column(k->wi, k->gates), .given_wh = column(k->wh, k->gates),
+                .given_bias = wb_from(WB_F64, k->bias, k->gates));
+    if (k->candidate != 0) desc.given_wh_candidate = wb_full(WB_F64, k->candidate, 1, 1);
     wb_layer *cell = k->make(desc);
     wb_array *arrays[3] = {NULL}, *results[WB_MOST_ARRAYS];
     for (int s = 0; s < k->states; s++) arrays[1 + s] = wb_full(WB_F64, k->first[s], 1);
@@ -103,11 +103,9 @@ static void sequences_are_the_definitions(void **state) {
     const struct sequence *s = *state;
     const int64_t rows = 2 * s->gates;
     wb_array *bias = wb_reshape(filled(rows, 1, 0.01, 0, 0.01), rows);
-    wb_layer *layer = s->make((wb_recurrent_desc){.wi = filled(rows, 2, 0.1, 0.05, -0.1),
-                                                  .wh = filled(rows, 2, 0.05, -0.1, 0.05),
-                                                  .given_bias = bias,
-                                                  .in = 2,
-                                                  .out = 2});
+    wb_layer *layer = s->make(WB_DESC(recurrent, .given_wi = filled(rows, 2, 0.1, 0.05, -0.1),
+                                      .given_wh = filled(rows, 2, 0.05, -0.1, 0.05),
+                                      .given_bias = bias, .in = 2, .out = 2));
     wb_array *arrays[2] = {wb_from(WB_F64, ((const double[]){1, -0.5, 0.25, 2}), 2, 2),
                            wb_from(WB_F64, ((const double[]){0.1, -0.2}), 2)};
     wb_array *results[WB_MOST_ARRAYS];
@@ -132,17 +130,18 @@ static const struct both {
 };
 
 static wb_recurrent_desc as_cell(wb_layer *layer) {
-    wb_recurrent_desc d = {.wi = wb_get(layer, "cell.Wi"), .wh = wb_get(layer, "cell.Wh")};
+    wb_recurrent_desc d = WB_DESC(recurrent, .given_wi = wb_get(layer, "cell.Wi"),
+                                  .given_wh = wb_get(layer, "cell.Wh"));
     d.given_bias = wb_get(layer, "cell.bias");
     if (!d.given_bias) wb_clear_error(), d.given_bias = wb_get(layer, "cell.b");
-    d.wh_candidate = wb_get(layer, "cell.Wh_h̃");
-    if (!d.wh_candidate) wb_clear_error();
+    d.given_wh_candidate = wb_get(layer, "cell.Wh_h̃");
+    if (!d.given_wh_candidate) wb_clear_error();
     return d;
 }
 
 static void a_layer_is_its_cell_in_a_loop(void **state) {
     const struct both *b = *state;
-    wb_layer *layer = b->layer((wb_recurrent_desc){.in = 3, .out = 5, .return_state = true});
+    wb_layer *layer = b->layer(WB_DESC(recurrent, .in = 3, .out = 5, .return_state = true));
     assert_int_equal(wb_parameter_count(layer), b->parameters);
     assert_structure(layer, b->text);
     wb_layer *cell = b->cell(as_cell(layer));
@@ -171,7 +170,7 @@ static wb_array *apply(void *model, int count, wb_array *const *inputs) {
 
 static void gradients_agree_with_differences(void **state) {
     const struct both *b = *state;
-    wb_layer *layer = b->layer((wb_recurrent_desc){.in = 2, .out = 2, .dtype = WB_F64});
+    wb_layer *layer = b->layer(WB_DESC(recurrent, .in = 2, .out = 2, .dtype = WB_F64));
     wb_array *x = wb_normal(WB_F64, 2, 3, 2);
     for (int order = 1; order <= 2; order++)
         if (wb_gradient_check(apply, layer, 1, &x, order, 2e-6) != WB_OK)
@@ -181,8 +180,8 @@ static void gradients_agree_with_differences(void **state) {
 
 /* h = 5 x + 4 h from 7, with x = 2 and 3. */
 static wb_array *last_of(void *user, int count, wb_array *const *arrays) {
-    wb_layer *layer = wb_rnn(.activation = wb_identity, .wi = arrays[0], .wh = arrays[1],
-                             .given_bias = arrays[2]);
+    wb_layer *layer = wb_rnn(.activation = wb_identity, .given_wi = arrays[0],
+                             .given_wh = arrays[1], .given_bias = arrays[2]);
     wb_array *inputs[2] = {wb_reshape(wb_vector_of(WB_F64, 2, 3), 1, 2), arrays[3]}, *y[1];
     (void)user, (void)count;
     const int given = wb_apply_many(layer, 2, inputs, 1, y);
@@ -234,7 +233,7 @@ static void settings_of_other_kinds_are_refused(void **state) {
     (void)state;
     assert_null(wb_lstm(2, 3, wb_relu));
     assert_error(WB_ERROR_ARGUMENT, "activation is a setting of RNN alone");
-    assert_null(wb_rnn_cell(2, 3, .wh_candidate = wb_ones(WB_F32, 3, 3)));
+    assert_null(wb_rnn_cell(2, 3, .given_wh_candidate = wb_ones(WB_F32, 3, 3)));
     assert_error(WB_ERROR_ARGUMENT, "RNNCell: wh_candidate is a setting of GRUv3 alone");
     assert_null(wb_lstm(2, INT64_MAX / 2));
     assert_error(WB_ERROR_ARGUMENT, "out is too large");

@@ -6,7 +6,7 @@
 
 static void numbers_of_the_documentation(void **state) { /* D7 */
     (void)state;
-    wb_layer *plain = wb_scale({2}), *squares = wb_scale({2}, wb_square, .no_bias = true);
+    wb_layer *plain = wb_scale({2}), *squares = wb_scale({2}, wb_square, .bias = false);
     wb_layer *wide = wb_scale({1, 4});
     assert_values(wb_apply(plain, wb_reshape(wb_vector(1, 2), 1, 2)), 0, 1, 1, 2, 2);
     assert_values(wb_apply(squares, wb_reshape(wb_vector(1, 3, 2, 4), 2, 2)), 0, 1, 9, 4, 16);
@@ -18,14 +18,15 @@ static void numbers_of_the_documentation(void **state) { /* D7 */
 
 static void a_scale_may_have_all_dimensions(void **state) {
     (void)state;
-    wb_layer *given = wb_scale(.scale = wb_full(WB_F32, 2, 1, 2, 1, 2, 1, 3), .no_bias = true);
+    wb_layer *given = wb_scale(.given_scale = wb_full(WB_F32, 2, 1, 2, 1, 2, 1, 3), .bias = false);
     assert_sizes(wb_apply(given, wb_ones(WB_F32, 4)), 4, 2, 1, 2, 1, 3);
     assert_structure(given, "Scale(1, 2, 1, 2, 1, 3; bias=false)");
     wb_free(given);
 }
 
 static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    wb_layer *given = wb_scale(.scale = inputs[1], .given_bias = inputs[2], .activation = wb_tanh);
+    wb_layer *given =
+        wb_scale(.given_scale = inputs[1], .given_bias = inputs[2], .activation = wb_tanh);
     (void)model, (void)count;
     wb_array *y = wb_apply(given, inputs[0]);
     wb_free(given);

@@ -22,11 +22,11 @@ typedef struct Listed {
     wb_layer *student;
     int64_t steps;
     wb_array *scale;
-    bool no_bias;
+    bool bias;
     char name[48];
 } Listed;
 WB_FUNCTOR(Listed, NULL, WB_CHILD_FIELD(Listed, student), WB_VALUE_FIELD(Listed, steps),
-           WB_FIXED_FIELD(Listed, scale), WB_WITHOUT(Listed, bias),
+           WB_FIXED_FIELD(Listed, scale), WB_SETTING(Listed, bias, WB_FIELD_BOOL),
            WB_SETTING(Listed, name, WB_FIELD_NAME));
 
 static int warnings;
@@ -62,7 +62,7 @@ static int save(void *model) {
 static void what_is_listed_is_not_told(void **state) {
     (void)state;
     Listed *m = wb_new(Listed);
-    m->student = wb_dense(2, 2), m->steps = 3, m->no_bias = true;
+    m->student = wb_dense(2, 2), m->steps = 3, m->bias = true;
     m->scale = wb_keep(wb_ones(WB_F32, 2));
     (void)snprintf(m->name, sizeof m->name, "%s", "a name");
     assert_int_equal(set_up(m), 0);

@@ -13,29 +13,31 @@ typedef struct line_row {
 } line_row;
 
 /* clang-format off */
+#pragma GCC diagnostic ignored "-Woverride-init" /* WB_INIT */
+#define LINEAR(...) WB_INIT(upsample, WB_UPSAMPLE_LINEAR, __VA_ARGS__)
 static const line_row lines[] = {
-    {"linear by 2.5 (E25)", {.mode = WB_UPSAMPLE_LINEAR, .scale = {2.5}}, 4, 10, {1, 2, 3, 4},
+    {"linear by 2.5 (E25)", LINEAR(.scale = {2.5}), 4, 10, {1, 2, 3, 4},
      {1, 4. / 3, 5. / 3, 2, 7. / 3, 8. / 3, 3, 10. / 3, 11. / 3, 4}},
-    {"linear to a size", {.mode = WB_UPSAMPLE_LINEAR, .size = {4}}, 2, 4, {1, 3},
+    {"linear to a size", LINEAR(.size = {4}), 2, 4, {1, 3},
      {1, 5. / 3, 7. / 3, 3}},
     {"pixels are areas, as in PyTorch",
-     {.mode = WB_UPSAMPLE_LINEAR, .size = {4}, .no_align_corners = true}, 2, 4, {1, 3},
+     LINEAR(.size = {4}, .align_corners = false), 2, 4, {1, 3},
      {1, 1.5, 2.5, 3}},
     {"the sizes say where pixels lie, as in NNlib", /* and in PyTorch with recompute_scale_factor */
-     {.mode = WB_UPSAMPLE_LINEAR, .scale = {1.7}, .no_align_corners = true}, 4, 6, {1, 4, 2, 8},
+     LINEAR(.scale = {1.7}, .align_corners = false), 4, 6, {1, 4, 2, 8},
      {1, 2.5, 11. / 3, 7. / 3, 5, 8}},
     {"by_scale: the scale says where, as in PyTorch's default",
-     {.mode = WB_UPSAMPLE_LINEAR, .scale = {1.7}, .no_align_corners = true, .by_scale = true},
+     LINEAR(.scale = {1.7}, .align_corners = false, .by_scale = true),
      4, 6, {1, 4, 2, 8},
      {1, 2.147058823529412, 3.9117647058823533, 2.8823529411764706, 2.88235294117647,
       6.411764705882353}},
     {"by_scale: smaller",
-     {.mode = WB_UPSAMPLE_LINEAR, .scale = {.8}, .no_align_corners = true, .by_scale = true},
+     LINEAR(.scale = {.8}, .align_corners = false, .by_scale = true),
      4, 3, {1, 4, 2, 8}, {1.375, 3.25, 5.75}},
-    {"linear to one pixel", {.mode = WB_UPSAMPLE_LINEAR, .size = {1}}, 3, 1, {5, 6, 7}, {5}},
-    {"linear from one pixel", {.mode = WB_UPSAMPLE_LINEAR, .size = {3}}, 1, 3, {5}, {5, 5, 5}},
-    {"nearest by 3", {.scale = {3}}, 2, 6, {1, 2}, {1, 1, 1, 2, 2, 2}},
-    {"nearest to a size", {.size = {4}}, 2, 4, {1, 2}, {1, 1, 2, 2}},
+    {"linear to one pixel", LINEAR(.size = {1}), 3, 1, {5, 6, 7}, {5}},
+    {"linear from one pixel", LINEAR(.size = {3}), 1, 3, {5}, {5, 5, 5}},
+    {"nearest by 3", WB_INIT(upsample, .scale = {3}), 2, 6, {1, 2}, {1, 1, 1, 2, 2, 2}},
+    {"nearest to a size", WB_INIT(upsample, .size = {4}), 2, 4, {1, 2}, {1, 1, 2, 2}},
 };
 /* clang-format on */
 
@@ -90,7 +92,7 @@ static void gradients(void **state) {
     wb_layer *models[] = {
         wb_chain(wb_upsample(.scale = {2, 3}), wb_fn(wb_square)),
         wb_chain(wb_upsample(WB_UPSAMPLE_BILINEAR, {1.5}), wb_fn(wb_square)),
-        wb_chain(wb_upsample(WB_UPSAMPLE_BILINEAR, .size = {3, 5}, .no_align_corners = true),
+        wb_chain(wb_upsample(WB_UPSAMPLE_BILINEAR, .size = {3, 5}, .align_corners = false),
                  wb_fn(wb_square)),
     };
     wb_array *x = wb_normal(WB_F64, 2, 3, 2, 2);
@@ -104,9 +106,9 @@ static void gradients(void **state) {
 
 static void the_function_is_the_layer(void **state) {
     (void)state;
-    wb_layer *layer = wb_upsample(WB_UPSAMPLE_BILINEAR, {2, 3}, .no_align_corners = true);
+    wb_layer *layer = wb_upsample(WB_UPSAMPLE_BILINEAR, {2, 3}, .align_corners = false);
     wb_array *x = wb_normal(WB_F32, 3, 2, 2, 2), *g[2];
-    wb_array *y = wb_upsample_op(x, WB_UPSAMPLE_BILINEAR, {2, 3}, .no_align_corners = true);
+    wb_array *y = wb_upsample_op(x, WB_UPSAMPLE_BILINEAR, {2, 3}, .align_corners = false);
     assert_same_bits(y, wb_apply(layer, x), "upsample");
     assert_int_equal(wb_gradient_of(wb_sum(wb_square(y)), 1, &x, &g[0]), WB_OK);
     assert_int_equal(wb_gradient_of(wb_sum(wb_square(wb_apply(layer, x))), 1, &x, &g[1]), WB_OK);
@@ -140,7 +142,8 @@ static void mistakes(void **state) {
                  "Upsample: size of :trilinear must be one number or three, got 2");
     assert_null(wb_upsample(WB_UPSAMPLE_LINEAR, {2}, .by_scale = true));
     assert_error(WB_ERROR_ARGUMENT, "Upsample: by_scale needs a scale, a mode other than :nearest "
-                                    "and no_align_corners");
+                                    "and .align_corners = "
+                                    "false");
     wb_layer *u = wb_upsample(WB_UPSAMPLE_BILINEAR, .scale = {0.2});
     assert_null(wb_apply(u, wb_ones(WB_F32, 4, 4, 1, 1)));
     assert_error(WB_ERROR_SHAPE, "size must be at least 1, got 0 for dimension 0 of (4, 4, 1, 1)");

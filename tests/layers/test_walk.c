@@ -108,8 +108,8 @@ static void ties_are_kept(void **state) {
     int calls = 0;
     wb_array *w = wb_ones(WB_F32, 2, 2);
     wb_layer *shared = wb_dense(2, 2);
-    wb_layer *model = wb_chain(wb_dense(.weight = w, .no_bias = true), shared,
-                               wb_dense(.weight = w, .no_bias = true), wb_retain(shared));
+    wb_layer *model = wb_chain(wb_dense(.given_weight = w, .bias = false), shared,
+                               wb_dense(.given_weight = w, .bias = false), wb_retain(shared));
     assert_int_equal(wb_parameter_count(model), 10);
     wb_layer *copy = wb_map(to_f64, &calls, model);
     assert_int_equal(calls, 3);
@@ -124,7 +124,7 @@ static void ties_are_kept(void **state) {
 
 static void a_transpose_is_a_tie(void **state) {
     (void)state;
-    wb_layer *model = wb_chain(wb_dense(2, 3, .no_bias = true), wb_dense(3, 2, .no_bias = true));
+    wb_layer *model = wb_chain(wb_dense(2, 3, .bias = false), wb_dense(3, 2, .bias = false));
     assert_int_equal(
         wb_tie(model, "layers.2.weight", wb_transpose(wb_get(model, "layers.1.weight"))), WB_OK);
     assert_int_equal(wb_parameter_count(model), 6);

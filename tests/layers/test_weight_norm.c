@@ -39,7 +39,7 @@ static const struct norm_row {
 
 static void g_is_the_norm(void **state) {
     const struct norm_row *r = *state;
-    wb_layer *norm = wb_weight_norm(wb_dense(.weight = given()), .dims = r->dims);
+    wb_layer *norm = wb_weight_norm(wb_dense(.given_weight = given()), .dims = r->dims);
     wb_array *g = wb_get(norm, "g");
     double got[4];
     assert_int_equal(wb_count(g), r->count);
@@ -51,7 +51,7 @@ static void g_is_the_norm(void **state) {
 
 static void length_and_direction_are_apart(void **state) {
     (void)state;
-    wb_layer *norm = wb_weight_norm(wb_dense(.weight = given(), .no_bias = true));
+    wb_layer *norm = wb_weight_norm(wb_dense(.given_weight = given(), .bias = false));
     wb_array *x = wb_vector_of(WB_F64, 1, 0), *y = wb_apply(norm, x);
     assert_values(y, 1e-12, 3, 6);
     (void)wb_set(norm, "layer.weight", wb_mul_number(given(), 7)); /* another length of v */
@@ -62,8 +62,8 @@ static void length_and_direction_are_apart(void **state) {
 }
 
 static wb_array *of_both(void *user, int count, wb_array *const *arrays) {
-    wb_layer *norm =
-        wb_weight_norm(wb_dense(.weight = arrays[1], .activation = wb_tanh), .g = arrays[2]);
+    wb_layer *norm = wb_weight_norm(wb_dense(.given_weight = arrays[1], .activation = wb_tanh),
+                                    .given_g = arrays[2]);
     (void)user, (void)count;
     wb_array *y = wb_apply(norm, arrays[0]);
     wb_free(norm);
@@ -104,14 +104,14 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "WeightNorm: no \"wait\" in Dense; it has weight, bias");
     assert_null(wb_weight_norm(wb_dense(2, 3), "bias"));
     assert_error(WB_ERROR_ARGUMENT, "WeightNorm: bias is all zeros: it has no direction");
-    assert_null(wb_weight_norm(wb_dense(2, 3, .no_bias = true), "bias"));
+    assert_null(wb_weight_norm(wb_dense(2, 3, .bias = false), "bias"));
     assert_error(WB_ERROR_ARGUMENT, "WeightNorm: the layer was made without bias");
     assert_null(wb_weight_norm(wb_dense(2, 3), .dims = WB_DIM(2)));
     assert_error(WB_ERROR_ARGUMENT,
                  "WeightNorm: dims must be among the 2 of weight (3, 2), got 0x4");
-    assert_null(wb_weight_norm(wb_dense(2, 3), .g = wb_ones(WB_F32, 2)));
+    assert_null(wb_weight_norm(wb_dense(2, 3), .given_g = wb_ones(WB_F32, 2)));
     assert_error(WB_ERROR_SHAPE, "WeightNorm: g must have 2 dimensions, got (2)");
-    assert_null(wb_weight_norm(wb_dense(2, 3), .dims = 1, .g = wb_ones(WB_F32, 3, 1)));
+    assert_null(wb_weight_norm(wb_dense(2, 3), .dims = 1, .given_g = wb_ones(WB_F32, 3, 1)));
     assert_error(WB_ERROR_SHAPE, "WeightNorm: g must be (1, 2), got (3, 1)");
     assert_null(wb_weight_norm(NULL));
     assert_error(WB_ERROR_ARGUMENT, "wb_weight_norm: layer 1 is NULL");

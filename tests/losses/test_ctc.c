@@ -118,7 +118,7 @@ static void sums_over_all_alignments(void **state) {
     wb_array *x = wb_normal(WB_F64, MOST_CLASSES, 6, COLUMNS);
     assert_int_equal(wb_read_f64(x, &p[0][0][0], MOST_CLASSES * 6 * COLUMNS), WB_OK);
     wb_array *labels = wb_from(WB_I32, y, 3, COLUMNS);
-    wb_array *l = wb_ctc_loss(x, labels, .blank = WB_NONE, .agg = WB_AGG_NONE,
+    wb_array *l = wb_ctc_loss(x, labels, .blank = 0, .agg = WB_AGG_NONE,
                               .target_lengths = wb_from(WB_I32, few, COLUMNS),
                               .input_lengths = wb_from(WB_I32, steps, COLUMNS));
     assert_sizes(l, 1, COLUMNS);
@@ -126,7 +126,7 @@ static void sums_over_all_alignments(void **state) {
     for (int i = 0; i < COLUMNS; i++)
         assert_near("all alignments", got[i],
                     by_all_paths(&p[i][0][0], MOST_CLASSES, steps[i], 0, y[i], few[i]), 1e-9);
-    wb_array *pending = wb_ctc_loss(x, wb_add(labels, wb_scalar(WB_I32, 0)), .blank = WB_NONE,
+    wb_array *pending = wb_ctc_loss(x, wb_add(labels, wb_scalar(WB_I32, 0)), .blank = 0,
                                     .target_lengths = wb_from(WB_I32, few, COLUMNS),
                                     .input_lengths = wb_from(WB_I32, steps, COLUMNS));
     assert_value(pending, wb_item(wb_mean(l)), 1e-12);

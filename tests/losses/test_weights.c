@@ -134,9 +134,8 @@ static wb_array *matrix(const double *values, int m, int n) {
 
 static void weights_of_0_have_derivatives(void **state) {
     const row *r = *state;
-    wb_loss_desc d = {.p = matrix(r->p, r->rows, r->columns),
-                      .y = matrix(r->y, r->rows, r->columns),
-                      .agg = r->agg};
+    wb_loss_desc d = WB_DESC(loss, .p = matrix(r->p, r->rows, r->columns),
+                             .y = matrix(r->y, r->rows, r->columns), .agg = r->agg);
     wb_array *x = f64(r->count, r->at), *g;
     if (r->of == OF_WEIGHTS) d.weights = x;
     if (r->of == OF_CLASS_WEIGHTS) d.class_weights = x;
@@ -165,7 +164,7 @@ static void what_a_mask_leaves_out_leaves_no_trace(void **state) {
     static loss_maker *const makers[] = {wb_mae_make, wb_huber_loss_make};
     for (int i = 0; i < 2; i++) {
         wb_array *mask = wb_eq(wb_iota(WB_I32, 0, 3), wb_number(0)), *p = f64(3, r->p), *g;
-        wb_array *l = makers[i]((wb_loss_desc){.p = p, .y = f64(3, r->y), .weights = mask});
+        wb_array *l = makers[i](WB_DESC(loss, .p = p, .y = f64(3, r->y), .weights = mask));
         assert_value(l, i ? .5 : 1, 1e-12);
         assert_int_equal(wb_gradient_of(l, 1, &p, &g), WB_OK);
         assert_values(g, 1e-12, 1, 0, 0);

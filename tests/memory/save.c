@@ -8,7 +8,7 @@ int main(int count, char **arguments) {
     static char text[4000];
     if (count != 2 || wb_scope_open() != WB_OK) return wb_report("save");
     wb_array *w = wb_keep(wb_ones(WB_F32, 3, 3)); /* one array in two places */
-    wb_layer *m = wb_chain(wb_dense(.weight = w), wb_dense(.weight = w),
+    wb_layer *m = wb_chain(wb_dense(.given_weight = w), wb_dense(.given_weight = w),
                            wb_parallel(wb_connect_add, wb_dense(3, 2, wb_relu), wb_dense(3, 2)),
                            wb_dropout(.p = .5));
     wb_free(w);

@@ -169,7 +169,7 @@ static wb_status collate(wb_batch *batch, wb_array *const *const *lists, void *u
 static void load_batches(wb_layer *model, int64_t n) {
     (void)model;
     wb_loader *data = wb_loader_new(.numobs = 4 + n, .observe = observe, .collate = collate,
-                                    .batchsize = 2, .no_background = true);
+                                    .batchsize = 2, .background = false);
     wb_batch batch = {0};
     if (data && wb_next(data, &batch)) compute(batch.x);
     (void)wb_batch_end(&batch);

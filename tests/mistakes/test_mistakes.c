@@ -247,13 +247,13 @@ static void padding_for_one_dimension(void) {
     (void)wb_maxpool({2, 2, 2}, .pad = {1});
     (void)wb_report("pool");
     wb_array *image = wb_ones(WB_F32, 9, 9, 1, 1);
-    show_sizes(wb_maxpool_op(image, .kernel = {3}, .stride = {1}, .pad = {1, WB_NONE}));
+    show_sizes(wb_maxpool_op(image, .kernel = {3}, .stride = {1}, .pad = WB_EACH(1, 0)));
     (void)wb_maxpool_op(image, .kernel = {3}, .pad = {1});
 }
 
 static void rates_of_zero(void) {
     wb_layer *model = wb_tree(wb_ones(WB_F32, 2));
-    wb_optimiser *o = wb_setup(wb_adam(.eta = WB_ZERO, .beta1 = WB_ZERO), model);
+    wb_optimiser *o = wb_setup(wb_adam(.eta = 0, .beta1 = 0), model);
     (void)wb_show(o);
     wb_free(o), wb_free(model);
 }
@@ -596,9 +596,8 @@ static const struct row {
      {"(4 4 1 1)\n(5 5 1 1)\n(3 3 1 1)"}},
     {"a padding is given for one of two dimensions",
      padding_for_one_dimension,
-     {"Conv: pad is given for 1 of 2 dimensions: write {1, 1} for all, or {1, WB_NONE}",
-      "MaxPool: pad is given for 1 of 3 dimensions: write {1, 1, 1} for all, or {1, WB_NONE, "
-      "WB_NONE}"}},
+     {"Conv: pad is given for 1 of 2 dimensions: write WB_ALL(1) or WB_EACH(1, 0)",
+      "MaxPool: pad is given for 1 of 3 dimensions: write WB_ALL(1) or WB_EACH(1, 0, 0)"}},
     {"a rate and a momentum of zero", rates_of_zero, {"eta=0", "beta"}},
     {"a loader stands where an optimiser belongs",
      one_object_for_another,

@@ -162,7 +162,7 @@ static void parameters_are_loaded_in_order(void **state) {
 /* Flux's rule of a bias that is false there, where a file cannot say false. */
 static void a_bias_that_a_file_of_arrays_lacks_is_zeros(void **state) {
     (void)state;
-    wb_layer *without = wb_dense(2, 1, .no_bias = true), *with = wb_dense(2, 1);
+    wb_layer *without = wb_dense(2, 1, .bias = false), *with = wb_dense(2, 1);
     assert_int_equal(wb_set(with, "bias", wb_ones(WB_F32, 1)), WB_OK);
     assert_int_equal(wb_save(path_of("w.safetensors"), without), WB_OK);
     assert_int_equal(wb_load(path_of("w.safetensors"), with), WB_OK);

@@ -246,8 +246,7 @@ static void layers_that_take_part_meet_in_order(void **state) {
 
 static void an_absent_bias_is_zeros(void **state) {
     const way *w = *state;
-    wb_layer *with = filled(wb_dense(2, 3), 1),
-             *without = filled(wb_dense(2, 3, .no_bias = true), 7);
+    wb_layer *with = filled(wb_dense(2, 3), 1), *without = filled(wb_dense(2, 3, .bias = false), 7);
     assert_int_equal(w->load(with, without, (wb_load_desc){.start_ = 0}), WB_OK);
     assert_all(with, "weight", 7);
     assert_all(with, "bias", 0);
@@ -271,14 +270,14 @@ static void types_are_the_models_own(void **state) {
 /* ---- ties ---- */
 
 static wb_layer *transposed(void) {
-    wb_layer *first = wb_dense(2, 3, .no_bias = true);
+    wb_layer *first = wb_dense(2, 3, .bias = false);
     wb_array *weight = wb_transpose(wb_get(first, "weight"));
-    return wb_chain(first, wb_dense(.weight = weight, .no_bias = true));
+    return wb_chain(first, wb_dense(.given_weight = weight, .bias = false));
 }
 
 static void tied_places_take_equal_arrays(void **state) {
     const way *w = *state;
-    wb_layer *from = wb_chain(wb_dense(2, 3, .no_bias = true), wb_dense(3, 2, .no_bias = true));
+    wb_layer *from = wb_chain(wb_dense(2, 3, .bias = false), wb_dense(3, 2, .bias = false));
     wb_layer *to = filled(transposed(), 1);
     assert_int_equal(w->load(to, from, (wb_load_desc){.start_ = 0}), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "layers.1.weight and layers.2.weight are one array");

@@ -345,7 +345,7 @@ static const fault_row lists[] = {
 
 static void lists_load_in_order(void **state) {
     const fault_row *r = *state;
-    wb_layer *model = wb_chain(wb_dense(1, 2), wb_conv({2, 1}, 1, 1, .no_bias = true));
+    wb_layer *model = wb_chain(wb_dense(1, 2), wb_conv({2, 1}, 1, 1, .bias = false));
     const wb_status status = wb_load(write_bson(r->bson), model);
     assert_true((status == WB_OK) == !r->error);
     if (r->error) {
@@ -418,9 +418,9 @@ static void the_rng_of_a_dropout_is_passed_over(void **state) {
 static void the_example_of_flux_comes_back(void **state) {
     (void)state;
     const float w[6] = {1, 3, 5, 2, 4, 6}, b[3] = {7, 8, 9};
-    wb_layer *m =
-        wb_chain(wb_dense(.weight = wb_from(WB_F32, w, 3, 2), .given_bias = wb_from(WB_F32, b, 3)),
-                 wb_dense(3, 1));
+    wb_layer *m = wb_chain(
+        wb_dense(.given_weight = wb_from(WB_F32, w, 3, 2), .given_bias = wb_from(WB_F32, b, 3)),
+        wb_dense(3, 1));
     wb_layer *zeros =
         wb_chain(wb_dense(2, 3, .init = wb_zeros_init), wb_dense(3, 1, .init = wb_zeros_init));
     assert_int_equal(wb_save(path_of("l6.bson"), m), WB_OK);

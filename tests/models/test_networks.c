@@ -31,7 +31,7 @@ static wb_layer *characters(void) {
 static wb_layer *generator(void) {
     return wb_chain(wb_dense(3, 4 * 4 * 8, wb_relu), wb_reshape_layer({4, 4, 8}),
                     wb_batchnorm(8, wb_relu),
-                    wb_conv_transpose({4, 4}, 8, 4, .stride = {2}, .pad = {1, 1}, .no_bias = true),
+                    wb_conv_transpose({4, 4}, 8, 4, .stride = {2}, .pad = {1, 1}, .bias = false),
                     wb_batchnorm(4, wb_relu),
                     wb_conv_transpose({4, 4}, 4, 1, wb_tanh, .stride = {2}, .pad = {1, 1}));
 }

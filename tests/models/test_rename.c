@@ -369,7 +369,7 @@ static void what_is_shared_over_and_over_is_refused(void **state) {
 
 static void a_model_is_loaded_by_a_table(void **state) {
     (void)state;
-    wb_layer *model = wb_chain(wb_conv({2, 2}, 2, 1), wb_dense(3, 2, .no_bias = true));
+    wb_layer *model = wb_chain(wb_conv({2, 2}, 2, 1), wb_dense(3, 2, .bias = false));
     write_torch("torch.npz");
     assert_int_equal(wb_load(test_path, model, .rename = good_table), WB_OK);
     assert_values(wb_get(model, "layers.1.weight"), 0, 4, 3, 2, 1, 8, 7, 6, 5);
@@ -406,8 +406,8 @@ static void a_model_like_gpt2_is_loaded_in_one_pass(void **state) {
         save_record(&wb_format_npz, "gpt2.npz", map_of(&arena, 5, names, arrays), NULL), WB_OK);
     wb_arena_release(&arena);
     wb_layer *model =
-        wb_chain(wb_embedding(3, 2), wb_multi_head_attention(2, .heads = 1, .with_bias = true),
-                 wb_dense(2, 3, .no_bias = true));
+        wb_chain(wb_embedding(3, 2), wb_multi_head_attention(2, .heads = 1, .bias = true),
+                 wb_dense(2, 3, .bias = false));
     assert_int_equal(wb_load(test_path, model, .rename = gpt2_table), WB_OK);
     assert_values(wb_get(model, "layers.2.q_proj.weight"), 0, 1, 2, 7, 8);
     assert_values(wb_get(model, "layers.2.k_proj.weight"), 0, 3, 4, 9, 10);
@@ -417,7 +417,7 @@ static void a_model_like_gpt2_is_loaded_in_one_pass(void **state) {
     assert_values(wb_get(model, "layers.1.weight"), 0, 1, 2, 3, 4, 5, 6);
     assert_values(wb_get(model, "layers.3.weight"), 0, 1, 3, 5, 2, 4, 6);
     wb_free(model);
-    model = wb_dense(2, 3, .no_bias = true);
+    model = wb_dense(2, 3, .bias = false);
     assert_int_equal(wb_load(test_path, model,
                              .rename = "h.0.attn.c_attn.weight -> weight part 1/2\nh.** ->\n"
                                        "wte.weight ->"),
@@ -431,8 +431,7 @@ static void a_model_like_gpt2_is_loaded_in_one_pass(void **state) {
 /* Layers that have no arrays are not in the file: its numbers have gaps. */
 static void numbers_may_have_gaps(void **state) {
     (void)state;
-    wb_layer *model =
-        wb_chain(wb_conv({2, 2}, 2, 1), wb_flatten(), wb_dense(3, 2, .no_bias = true));
+    wb_layer *model = wb_chain(wb_conv({2, 2}, 2, 1), wb_flatten(), wb_dense(3, 2, .bias = false));
     write_torch("torch.npz");
     assert_int_equal(wb_load(test_path, model,
                              .rename = "0.weight -> layers.1.weight\n0.bias -> layers.1.bias\n"
@@ -444,7 +443,7 @@ static void numbers_may_have_gaps(void **state) {
 
 static void a_misfit_has_both_names(void **state) {
     (void)state;
-    wb_layer *model = wb_chain(wb_conv({2, 2}, 2, 1), wb_dense(4, 2, .no_bias = true));
+    wb_layer *model = wb_chain(wb_conv({2, 2}, 2, 1), wb_dense(4, 2, .bias = false));
     wb_layer *before = wb_clone(model);
     write_torch("torch.npz");
     assert_int_equal(wb_load(test_path, model, .rename = good_table), WB_ERROR_SHAPE);

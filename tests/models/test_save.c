@@ -35,7 +35,7 @@ static const char *path_of(const char *name) {
 
 static wb_layer *network(void) {
     return wb_chain(wb_conv({3, 3}, 1, 2, wb_relu), wb_maxpool({2, 2}), wb_flatten(),
-                    wb_dense(8, 3, wb_tanh), wb_dropout(.p = 0.5), wb_dense(3, 2, .no_bias = true));
+                    wb_dense(8, 3, wb_tanh), wb_dropout(.p = 0.5), wb_dense(3, 2, .bias = false));
 }
 
 static const char *const places[] = {"layers.1.weight", "layers.1.bias", "layers.4.weight",

@@ -12,7 +12,7 @@ enum { MOST_ALLOCATIONS = 10000 };
 /* A list, ties, names with dots, settings: each format says them in a text of its own. */
 static wb_layer *model_of_many_parts(void) {
     wb_array *w = wb_keep(wb_ones(WB_F32, 3, 3));
-    wb_layer *m = wb_chain(wb_dense(.weight = w), wb_dense(.weight = w),
+    wb_layer *m = wb_chain(wb_dense(.given_weight = w), wb_dense(.given_weight = w),
                            wb_parallel(wb_connect_add, wb_dense(3, 2, wb_relu), wb_dense(3, 2)),
                            wb_dropout(.p = .5));
     wb_free(w);

@@ -101,14 +101,14 @@ static void random_models_come_back(void **state) {
 
 static void all_ties_come_back(void **state) {
     const format_row *f = *state;
-    wb_layer *shared = wb_dense(3, 3), *first = wb_dense(2, 3, .no_bias = true);
+    wb_layer *shared = wb_dense(3, 3), *first = wb_dense(2, 3, .bias = false);
     wb_layer *conv = wb_conv({2, 3}, 4, 2);
     wb_layer *turned =
-        wb_conv({3, 4}, 2, 2, .weight = wb_permute(wb_get(conv, "weight"), 1, 2, 0, 3));
+        wb_conv({3, 4}, 2, 2, .given_weight = wb_permute(wb_get(conv, "weight"), 1, 2, 0, 3));
     wb_layer *model =
         wb_chain(shared, first, wb_retain(shared),
-                 wb_dense(.weight = wb_transpose(wb_get(first, "weight")), .no_bias = true),
-                 wb_dense(.weight = wb_get(first, "weight")), conv, turned);
+                 wb_dense(.given_weight = wb_transpose(wb_get(first, "weight")), .bias = false),
+                 wb_dense(.given_weight = wb_get(first, "weight")), conv, turned);
     assert_int_equal(wb_save(path_of(f->file), model), WB_OK);
     wb_layer *again = wb_load_model(path_of(f->file), NULL);
     assert_non_null(again);
@@ -315,7 +315,7 @@ static void the_tree_is_that_of_flux_state(void **state) {
     wb_init *ones = wb_ones_init;
     wb_layer *model =
         wb_chain(wb_conv({1}, 1, 1, wb_relu, .pad = {1}, .init = ones),
-                 wb_cross_cor({1, 1}, 1, 1, .pad = {1, 2}, .init = ones, .no_bias = true),
+                 wb_cross_cor({1, 1}, 1, 1, .pad = {1, 2}, .init = ones, .bias = false),
                  wb_maxpool({2, 2}), wb_meanpool({2}, .stride = {1}, .same_pad = true),
                  wb_dropout(.p = 0.5, .dims = WB_DIM(2)), wb_flatten(), wb_fn(wb_softmax),
                  wb_chain_named({"last", wb_dense(1, 1, wb_tanh, .init = ones)}));
@@ -347,9 +347,9 @@ static void every_wrong_byte_is_survived(void **state) {
     (void)state;
     static const unsigned char flips[] = {0x01, 0x10, 0x80, 0xff};
     wb_layer *shared = wb_dense(2, 2);
-    wb_layer *model =
-        wb_chain(shared, wb_conv({1, 1}, 1, 1, wb_relu, .pad = {1, 1}), wb_dropout(.p = 0.5),
-                 wb_retain(shared), wb_dense(.weight = wb_transpose(wb_get(shared, "weight"))));
+    wb_layer *model = wb_chain(shared, wb_conv({1, 1}, 1, 1, wb_relu, .pad = {1, 1}),
+                               wb_dropout(.p = 0.5), wb_retain(shared),
+                               wb_dense(.given_weight = wb_transpose(wb_get(shared, "weight"))));
     size_t size = 0;
     assert_int_equal(wb_save(path_of("m.bson"), model), WB_OK);
     unsigned char *bytes = read_file(path_of("m.bson"), &size);
@@ -376,7 +376,7 @@ static void without_memory_there_is_an_error(void **state) {
     wb_layer *first = wb_dense(2, 3);
     wb_layer *model =
         wb_chain_named({"a", first}, {"b", wb_conv({1, 1}, 1, 1, wb_relu)},
-                       {"c", wb_dense(.weight = wb_transpose(wb_get(first, "weight")))});
+                       {"c", wb_dense(.given_weight = wb_transpose(wb_get(first, "weight")))});
     const char *path = path_of(f->file);
     assert_int_equal(wb_save(path, model), WB_OK);
     for (int64_t n = 1;; n++) {

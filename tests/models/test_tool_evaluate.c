@@ -27,7 +27,7 @@ static void set_data(void) {
 static wb_layer *pixel_classifier(void) {
     static float weight[PIXELS][CLASSES];
     for (int c = 0; c < CLASSES; c++) weight[c][c] = 2; /* 2, not 1: that would be probabilities */
-    return wb_dense(.weight = wb_from(WB_F32, weight, CLASSES, PIXELS));
+    return wb_dense(.given_weight = wb_from(WB_F32, weight, CLASSES, PIXELS));
 }
 
 /* Three times log(e^2 + 9) - 2, once without the - 2. */
@@ -114,8 +114,8 @@ static void save_two_pixels(const char *path) {
     static const float weight[4][2] = {{0, 0}, {9, -9}, {0, 0}, {0, 0}};
     static const float bias[2] = {0, 1};
     wb_scope_open();
-    wb_layer *dense =
-        wb_dense(.weight = wb_from(WB_F32, weight, 2, 4), .given_bias = wb_from(WB_F32, bias, 2));
+    wb_layer *dense = wb_dense(.given_weight = wb_from(WB_F32, weight, 2, 4),
+                               .given_bias = wb_from(WB_F32, bias, 2));
     wb_layer *model = wb_chain(wb_flatten(), dense);
     expect(wb_save(path, model) == WB_OK);
     wb_free(model);
@@ -197,7 +197,7 @@ static void idx_and_npy_have_labels_beside_them(void) {
 static void tables_are_evaluated(void) {
     static const float weight[2][2] = {{1, 0}, {0, 1}};
     wb_scope_open();
-    wb_layer *model = wb_dense(.weight = wb_from(WB_F32, weight, 2, 2));
+    wb_layer *model = wb_dense(.given_weight = wb_from(WB_F32, weight, 2, 2));
     expect(wb_save("m.npz", model) == WB_OK);
     expect(wb_save_named("named.npz", {"model", model}, {"which", wb_text("low\x1b[2J\nhigh")}) ==
            WB_OK);

@@ -103,7 +103,7 @@ static void random_pools(void **state) {
             desc.kernel[d] = 1 + random_below(&r, 3);
             desc.stride[d] = random_below(&r, 4);
             desc.pad[d] = padding(random_below(&r, desc.kernel[d]));
-            desc.pad_more[d] = random_below(&r, 2) && desc.pad[d] != WB_NONE ? -1 : 0;
+            desc.pad_more[d] = random_below(&r, 2) && desc.pad[d] != WB_NONE_ ? -1 : 0;
             x[d] = desc.kernel[d] + random_below(&r, 5);
         }
         x[spatial] = 1 + random_below(&r, 3), x[spatial + 1] = random_below(&r, 3);
@@ -133,13 +133,13 @@ static void unfold_is_half_a_convolution(void **state) {
         wb_array *x = array_random(&r, WB_F64, -1, 1, 4, x_sizes),
                  *w = array_random(&r, WB_F64, -1, 1, 4, w_sizes);
         wb_array *columns =
-            wb_unfold(x, .kernel = {3, 2}, .pad = {1, WB_NONE}, .cross_correlation = flip != 0);
+            wb_unfold(x, .kernel = {3, 2}, .pad = WB_EACH(1, 0), .cross_correlation = flip != 0);
         wb_array *product = wb_reshape(wb_matmul(columns, wb_reshape(w, 18, 4)), 6, 4, 4, 2);
-        wb_array *y = wb_conv_op(x, w, .pad = {1, WB_NONE}, .cross_correlation = flip != 0);
+        wb_array *y = wb_conv_op(x, w, .pad = WB_EACH(1, 0), .cross_correlation = flip != 0);
         assert_true(wb_approx(product, y, 1e-12, 1e-12, NULL, 0));
         wb_array *back = wb_fold_make(columns, 4, x_sizes,
                                       (wb_window_desc){.kernel = {3, 2},
-                                                       .pad = {1, WB_NONE},
+                                                       .pad = WB_EACH(1, 0),
                                                        .cross_correlation = flip != 0});
         assert_true(wb_at(back, 2, 0, 0, 0) == 3 * wb_at(x, 2, 0, 0, 0));
     }
@@ -187,7 +187,7 @@ static void bad_input_is_named(void **state) {
     assert_error(
         WB_ERROR_SHAPE,
         "maxpool: the window covers 6 in dimension 0, but x is (5, 4, 1, 1) with 0 of padding");
-    assert_null(wb_maxpool_op(x, .kernel = {2, 2}, .pad = {2, WB_NONE}));
+    assert_null(wb_maxpool_op(x, .kernel = {2, 2}, .pad = WB_EACH(2, 0)));
     assert_error(WB_ERROR_SHAPE,
                  "maxpool: padding 2 must be smaller than window 2 in dimension 0 of (5, 4, 1, 1)");
     assert_null(wb_meanpool_op(wb_ones(WB_I32, 5, 4, 1, 1), .kernel = {2, 2}));

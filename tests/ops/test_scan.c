@@ -418,7 +418,7 @@ static void steps_may_be_any_dimension(void **state) {
     assert_sizes(y, 2, 3);
     assert_values(y, 0, 1, 2, 4, 6, 9, 12);
     h = wb_zeros(WB_F32, 3);
-    assert_int_equal(wb_scan(add_up, NULL, 1, &h, 1, &x, 1, &y, .dim = WB_NONE), WB_OK);
+    assert_int_equal(wb_scan(add_up, NULL, 1, &h, 1, &x, 1, &y, .dim = 0), WB_OK);
     assert_sizes(y, 2, 3);
     assert_values(y, 0, 1, 3, 3, 7, 5, 11);
     assert_values(h, 0, 3, 7, 11);

@@ -122,8 +122,8 @@ static void one_after_another(void **state) {
 
 static void a_tied_gradient_comes_once(void **state) {
     (void)state;
-    wb_layer *model = wb_chain(wb_dense(1, 1, .no_bias = true, .init = wb_ones_init),
-                               wb_dense(1, 1, .no_bias = true));
+    wb_layer *model = wb_chain(wb_dense(1, 1, .bias = false, .init = wb_ones_init),
+                               wb_dense(1, 1, .bias = false));
     wb_tie(model, "layers.2.weight", wb_get(model, "layers.1.weight"));
     wb_gradients *g = wb_gradient(wb_sum(wb_apply(model, wb_vector(3))), model);
     int count = 0;

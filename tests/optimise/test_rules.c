@@ -136,7 +136,7 @@ static void steps_of_chains_and_their_links(void **state) {
          {1, 0.99900000002, 0.99900000002, 0.998808501989, 0.998808501989, 0.998204965637}},
         {"a chain of one (A23)", wb_rule_chain(wb_descent()), 2, HALVES, {1.9, 1.95, 1.925}},
         {"a chain of two",
-         wb_rule_chain(wb_momentum(.eta = 1, .rho = WB_ZERO), wb_descent()),
+         wb_rule_chain(wb_momentum(.eta = 1, .rho = 0), wb_descent()),
          2,
          HALVES,
          {1.9, 1.95, 1.925}},
@@ -182,7 +182,7 @@ static void steps_of_arrays(void **state) {
         {"1-norm", wb_clip_norm(.p = 1), 3, {0}, {1, -10, 100}, {-all, 10 * all, -100 * all}},
         {"largest", wb_clip_norm(.p = (double)INFINITY), 3, {0}, {1, 10, 100}, {-.1, -1, -10}},
         {"smallest", wb_clip_norm(.p = -(double)INFINITY), 2, {0}, {20, -40}, {-10, 20}},
-        {"how many", wb_clip_norm(.omega = 1, .p = WB_ZERO), 3, {0}, {1, 0, 3}, {-.5, 0, -1.5}},
+        {"how many", wb_clip_norm(.omega = 1, .p = 0), 3, {0}, {1, 0, 3}, {-.5, 0, -1.5}},
         {"3-norm", wb_clip_norm(.omega = 1, .p = 3), 2, {0}, {2, 2}, {-cube, -cube}},
         {"squares beyond f32", wb_clip_norm(.omega = 1), 2, {0}, {1e20, 1e20}, {-root, -root}},
         {"cubes beyond f32",
@@ -270,7 +270,7 @@ static void every_rule_converges(void **state) {
 static void small_steps_add_up_in_f32(void **state) {
     (void)state;
     const wb_dtype types[] = {WB_F16, WB_BF16};
-    const wb_rule chain = wb_rule_chain(wb_clip_grad(), wb_momentum(.eta = 1e-5, .rho = WB_ZERO));
+    const wb_rule chain = wb_rule_chain(wb_clip_grad(), wb_momentum(.eta = 1e-5, .rho = 0));
     for (int i = 0; i < 4; i++) {
         wb_layer *model = wb_tree(wb_ones(types[i % 2], 1));
         wb_optimiser *o = wb_setup(i < 2 ? wb_mixed_precision(chain) : chain, model);

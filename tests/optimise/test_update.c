@@ -314,8 +314,8 @@ static void what_is_frozen_stays(void **state) { /* A29 */
 /* A layer in two places answers to either path. */
 static void a_tie_answers_to_each_of_its_paths(void **state) {
     (void)state;
-    wb_layer *shared = wb_dense(2, 2, .no_bias = true);
-    wb_layer *model = wb_chain(shared, wb_retain(shared), wb_dense(2, 2, .no_bias = true));
+    wb_layer *shared = wb_dense(2, 2, .bias = false);
+    wb_layer *model = wb_chain(shared, wb_retain(shared), wb_dense(2, 2, .bias = false));
     wb_optimiser *o = wb_setup(wb_adam(), model, .paths = {{"layers.2", wb_descent(.eta = 1)}});
     assert_int_equal(wb_set(model, "layers.1.weight", wb_zeros(WB_F32, 2, 2)), WB_OK);
     wb_array *w = wb_ones(WB_F32, 2, 2);
@@ -463,7 +463,7 @@ static void step_three(wb_optimiser *o, wb_layer *model) {
 static void settings_are_adjusted_by_path(void **state) {
     (void)state;
     wb_layer *model = wb_tree(wb_vector(1), wb_vector(1), wb_vector(1));
-    wb_optimiser *o = wb_setup(wb_momentum(.eta = 0.1, .rho = WB_ZERO), model,
+    wb_optimiser *o = wb_setup(wb_momentum(.eta = 0.1, .rho = 0), model,
                                .paths = {{"3", wb_descent(.eta = 0.5)}});
     step_three(o, model);
     assert_int_equal(wb_adjust_path(o, "2", "eta", 0.2), WB_OK);

@@ -339,7 +339,7 @@ static void train_by_score(void) {
     wb_loader *data = data_of(&usual);
     CHECK(wb_train(loss, model, data, o, .epochs = 6, .score = own_score, .user = &epochs,
                    .on_epoch = count_epoch, .early_stopping = {.patience = 2},
-                   .plateau = {.patience = 1}, .keep_best = true) == WB_OK);
+                   .plateau = WB_PLATEAU(.patience = 1), .keep_best = true) == WB_OK);
     CHECK(epochs == 6);
     wb_free(o), wb_free(model), wb_free(data);
 }

@@ -181,14 +181,14 @@ static void by_list(void) {
 
 static void by_hand(void) {
     wb_set_default_device(wb_get_device("CUDA", 2 + wb_rank()));
-    CHECK(wb_distributed_initialize("NCCL", .no_device = true) == WB_OK); /* behind wb_rank */
+    CHECK(wb_distributed_initialize("NCCL", .choose_device = false) == WB_OK); /* behind wb_rank */
     CHECK(strcmp(wb_get_distributed_backend("NCCL"), "NCCL") == 0);
     CHECK(wb_device_id(wb_default_device()) == 2 + wb_rank());
     CHECK(wb_barrier() == WB_OK);
 }
 
 static void no_hand(void) {
-    expect_failure(wb_distributed_initialize("NCCL", .no_device = true),
+    expect_failure(wb_distributed_initialize("NCCL", .choose_device = false),
                    "which must be one of CUDA then, but is CPU");
 }
 

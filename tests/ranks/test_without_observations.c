@@ -74,7 +74,7 @@ static void holds_nothing(void) {
     wb_array *x = numbers(3, 0.7), *y = numbers(2, 0.3);
     checks_batches(wb_loader_new(.x = x, .y = y, .batchsize = BATCH, .shard = true), true);
     checks_batches(wb_loader_new(.x = x, .y = y, .batchsize = BATCH, .shard = true, .map = halve,
-                                 .shuffle = true, .no_background = true),
+                                 .shuffle = true, .background = false),
                    true);
     checks_batches(
         wb_loader_new(.x = x, .batchsize = BATCH, .shard = true, .prepare = count_prepared), false);

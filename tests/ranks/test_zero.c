@@ -34,8 +34,8 @@ static wb_layer *bf16(void) {
     return wb_chain(wb_dense(3, 17, wb_tanh, .dtype = WB_BF16), wb_dense(17, 2, .dtype = WB_BF16));
 }
 static wb_layer *matrices(void) {
-    return wb_chain(wb_dense(3, 17, wb_tanh, .no_bias = true),
-                    wb_dense(17, 5, wb_tanh, .no_bias = true), wb_dense(5, 2, .no_bias = true));
+    return wb_chain(wb_dense(3, 17, wb_tanh, .bias = false),
+                    wb_dense(17, 5, wb_tanh, .bias = false), wb_dense(5, 2, .bias = false));
 }
 static wb_layer *large(void) {
     return wb_chain(wb_dense(3, 700, wb_tanh), wb_dense(700, 700, wb_tanh), wb_dense(700, 2));

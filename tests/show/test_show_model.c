@@ -82,7 +82,7 @@ static void assert_layer(wb_layer *layer, const char *wanted) {
 
 static void layers_name_their_settings(void **state) {
     (void)state;
-    assert_layer(wb_dense(5, 2, wb_tanh, .no_bias = true),
+    assert_layer(wb_dense(5, 2, wb_tanh, .bias = false),
                  "Dense(5 => 2, tanh; bias=false)  # 10 parameters\n");
     assert_layer(wb_conv({3, 3}, 3, 16, wb_relu, .pad = {1, 1}, .stride = {2, 2}),
                  "Conv((3, 3), 3 => 16, relu, pad=1, stride=2)  # 448 parameters\n");
@@ -99,7 +99,7 @@ static void layers_name_their_settings(void **state) {
                  "Dropout(0.1, dims=(1, 3))\n");
     assert_layer(wb_flatten(), "flatten\n");
     assert_layer(wb_sinusoidal_positions(), "SinusoidalPositions()\n");
-    wb_layer *norm = wb_batchnorm(64, wb_relu, .no_affine = true);
+    wb_layer *norm = wb_batchnorm(64, wb_relu, .affine = false);
     assert_int_equal(wb_train_mode(norm), WB_OK);
     assert_layer(norm, "BatchNorm(64, relu, affine=false, active=true)  # 0 parameters, plus 128 "
                        "non-trainable\n");

@@ -11,7 +11,7 @@
 enum { MOST_NUMBERS = 1024 };
 
 /* A padding that may be 0, as a desc has it. */
-static inline int64_t padding(int64_t n) { return n ? n : WB_NONE; }
+static inline int64_t padding(int64_t n) { return n ? n : WB_NONE_; }
 
 /* NaN is NaN, and infinities are equal. */
 static inline bool is_near(double value, double wanted, double tolerance) {

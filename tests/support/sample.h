@@ -24,7 +24,7 @@ static inline bool is_linear(const wb_layer *layer) {
 /* by_scale is of upsampling by a scale, between pixels that are areas. */
 static inline bool goes_by_scale(const wb_layer *layer) {
     const wb_upsample_desc *d = (const void *)(layer + 1);
-    return d->mode != WB_UPSAMPLE_NEAREST && d->scale[0] != 0 && d->no_align_corners;
+    return d->mode != WB_UPSAMPLE_NEAREST && d->scale[0] != 0 && !d->align_corners;
 }
 
 /* Eights and sixteens, which what divides them divides; a quarter of all settings is left to the
@@ -67,9 +67,8 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
             *(double *)at = f->low + (high - f->low) * (1 + (double)random_below(r, 999)) / 999;
         return;
     case WB_FIELD_BOOL:
-    case WB_FIELD_WITHOUT:
-    case WB_FIELD_WITH:
-        *(bool *)at = is_usual && (strcmp(f->name, "by_scale") != 0 || goes_by_scale(layer));
+        *(bool *)at = (f->usual != 0) !=
+                      (is_usual && (strcmp(f->name, "by_scale") != 0 || goes_by_scale(layer)));
         return;
     case WB_FIELD_ACTIVATION:
         *(wb_activation **)at = functions[random_below(r, sizeof functions / sizeof *functions)];
@@ -92,7 +91,7 @@ static inline void sample_setting(test_random *r, wb_layer *layer, const wb_fiel
         return;
     case WB_FIELD_PADDING:
         for (int i = 0; i < n && !is_usual; i++)
-            numbers[i] = random_below(r, 2) ? 1 + (int64_t)random_below(r, 2) : WB_NONE;
+            numbers[i] = random_below(r, 2) ? 1 + (int64_t)random_below(r, 2) : WB_NONE_;
         if (random_below(r, 2)) sample_numbers(r, numbers + 3, n, 0);
         return;
     case WB_FIELD_DIMS:

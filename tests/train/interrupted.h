@@ -60,7 +60,7 @@ static inline run begin(const kind *k, uint64_t seed) {
     int32_t labels[POINTS];
     for (int i = 0; i < POINTS; i++) labels[i] = i % 3;
     r.loader = wb_loader_new(.x = x, .y = wb_from(WB_I32, labels, POINTS), .batchsize = BATCH,
-                             .shuffle = true, .seed = seed, .no_background = k->no_background,
+                             .shuffle = true, .seed = seed, .background = !k->no_background,
                              .drop_partial = k->drop_partial, .map = add_noise,
                              .prepare = is_on_host() ? scale_one : NULL);
     wb_seed(seed);

@@ -115,7 +115,7 @@ static void the_mean_of_an_epoch_is_over_what_counts(void **state) {
         for (int64_t parts = 0; parts < MOST_PARTS; parts++) {
             double mean = NAN;
             wb_loader *data = loader_of(sizes[i]);
-            wb_optimiser *o = wb_setup(wb_descent(.eta = WB_ZERO), model, .micro_batches = parts);
+            wb_optimiser *o = wb_setup(wb_descent(.eta = 0), model, .micro_batches = parts);
             assert_int_equal(
                 wb_train(row->loss, model, data, o, .on_epoch = note_mean, .user = &mean), WB_OK);
             check("the mean loss of wb_train", mean, wanted, sizes[i], parts);

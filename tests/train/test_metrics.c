@@ -63,8 +63,9 @@ static void classes(void **state) {
         const int ignore = kind == 2 ? 1 : -1;
         const counts wanted = count_by_hand(p, y, POINTS, 2, ignore);
         wb_loader *data = loader_of(x, kind == 1 ? hot : labels);
-        const wb_evaluation e = wb_evaluate(
-            model, data, .k = 2, .loss = kind ? NULL : cross_entropy, .ignore = kind == 2 ? 1 : 0);
+        const wb_evaluation e =
+            wb_evaluate(model, data, .k = 2, .loss = kind ? NULL : cross_entropy,
+                        .ignore = kind == 2 ? 1 : INT64_MIN);
         int64_t matrix[CLASSES][CLASSES];
         assert_int_equal(e.status, WB_OK);
         assert_int_equal(e.task, WB_TASK_CLASSES);
@@ -167,7 +168,7 @@ static void yes_or_no(void **state) {
     assert_near("f1", e.f1, 4. / 7);
     /* .35 beats .1; .8 and .9 beat all; .4 beats .1, and equals .4 */
     assert_near("auc", e.auc, (1 + 3 + 3 + 1.5) / 12);
-    const wb_evaluation low = wb_evaluate(model, data, .threshold = WB_ZERO);
+    const wb_evaluation low = wb_evaluate(model, data, .threshold = 0);
     assert_near("recall of all", low.recall, 1);
     wb_free(data);
     data = loader_of(wb_from(WB_F32, p, 1, 7), wb_ones(WB_BOOL, 7));
@@ -237,7 +238,7 @@ static void every_allocation_may_fail(void **state) {
     (void)state;
     wb_layer *model = mirror();
     wb_loader *data = wb_loader_new(.x = wb_normal(WB_F32, 1, 9), .y = wb_ones(WB_BOOL, 9),
-                                    .batchsize = 5, .no_background = true);
+                                    .batchsize = 5, .background = false);
     for (int64_t n = 1;; n += 1 + n / 20) {
         (void)wb_fail_allocation(n);
         wb_scope_open();

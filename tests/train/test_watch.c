@@ -109,24 +109,24 @@ static void a_plateau_lowers_the_rate(void **state) {
     (void)state;
     wb_layer *model = wb_tree(wb_vector_of(WB_F64, 1));
     wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model);
-    wb_plateau p = {.factor = .5, .patience = 2, .cooldown = 1, .least = .2};
+    wb_plateau p = WB_PLATEAU(.factor = .5, .patience = 2, .cooldown = 1, .least = .2);
     const double scores[] = {3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1},
                  rates[] = {1, 1, 1, 1, .5, .5, .5, .5, .25, .25, .25, .25, .2, .2};
     for (int i = 0; i < 14; i++) {
         assert_int_equal(wb_plateau_step(&p, o, scores[i]), WB_OK);
         assert_rate(o, model, rates[i]);
     }
-    wb_plateau usual = {.factor = 0};
+    wb_plateau usual = WB_PLATEAU();
     for (int i = 0; i < 12; i++) { /* the 11th bad one */
         assert_int_equal(wb_plateau_step(&usual, o, 1), WB_OK);
         assert_rate(o, model, i < 11 ? .2 : .02);
     }
-    wb_plateau bad = {.factor = 2};
+    wb_plateau bad = WB_PLATEAU(.factor = 2);
     assert_int_equal(wb_plateau_step(&bad, o, 1), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_plateau: factor must be above 0 and below 1, got 2");
-    bad = (wb_plateau){.cooldown = -1};
+    bad = WB_PLATEAU(.cooldown = -1);
     assert_int_equal(wb_plateau_step(&bad, o, 1), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "must not be negative, got 0, -1, 0 and 0");
+    assert_error(WB_ERROR_ARGUMENT, "must not be negative, got 10, -1, 0.0001 and 0");
     wb_free(o), wb_free(model);
 }
 
@@ -137,7 +137,7 @@ static void a_plateau_begins_with_scores_that_are_not_finite(void **state) {
     for (int i = 0; i < 2; i++) {
         wb_layer *model = wb_tree(wb_vector_of(WB_F64, 1));
         wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model);
-        wb_plateau p = {.factor = .5, .patience = 1};
+        wb_plateau p = WB_PLATEAU(.factor = .5, .patience = 1);
         const double scores[] = {firsts[i], 9, 8, 7, (double)NAN, (double)NAN},
                      rates[] = {1, 1, 1, 1, 1, .5};
         for (int k = 0; k < 6; k++) {
@@ -200,14 +200,9 @@ static run begin(uint64_t seed) {
     wb_seed(seed);
     r.model = wb_chain(wb_dense(4, 6, wb_tanh), wb_dropout(.p = 0.3), wb_dense(6, 3));
     r.optimiser = wb_setup(wb_adam(.eta = 0.05), r.model);
-    r.desc = (wb_train_desc){.loss = loss,
-                             .model = r.model,
-                             .loader = r.loader,
-                             .optimiser = r.optimiser,
-                             .validation = r.held_out,
-                             .on_step = stop_there,
-                             .on_epoch = note,
-                             .epochs = EPOCHS};
+    r.desc = WB_DESC(train, .loss = loss, .model = r.model, .loader = r.loader,
+                     .optimiser = r.optimiser, .validation = r.held_out, .on_step = stop_there,
+                     .on_epoch = note, .epochs = EPOCHS);
     return r;
 }
 
@@ -292,7 +287,7 @@ static const char *fresh_folder(void) {
 static void with_everything(run *r, const char *checkpoint) {
     r->desc.score = valley, r->desc.keep_best = true;
     r->desc.early_stopping = (wb_early_stopping){.patience = 4};
-    r->desc.plateau = (wb_plateau){.factor = .5, .patience = WB_NONE, .cooldown = 1};
+    r->desc.plateau = WB_PLATEAU(.factor = .5, .patience = 0, .cooldown = 1);
     r->desc.checkpoint = checkpoint, r->desc.every = checkpoint ? 2 : 0;
 }
 
@@ -346,7 +341,7 @@ static void mistakes(void **state) {
     (void)state;
     run r = begin(5);
     wb_schedule *rate = wb_schedule_constant(0.1);
-    r.desc.plateau = (wb_plateau){.factor = .5};
+    r.desc.plateau = WB_PLATEAU(.factor = .5);
     r.desc.schedules[0] = (wb_scheduled){"eta", rate, NULL};
     assert_int_equal(train(&r), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_train: eta must follow a schedule or a plateau");
@@ -356,6 +351,9 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "wb_train: early_stopping: patience and min_delta must not be");
     r.desc.early_stopping.min_delta = 0;
     r.desc.metrics.task = WB_TASK_NUMBERS;
+    assert_int_equal(train(&r), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_train: metrics: the desc lacks its defaults");
+    r.desc.metrics = WB_DESC(evaluate, .task = WB_TASK_NUMBERS);
     assert_int_equal(train(&r), WB_ERROR_SHAPE);
     assert_error(WB_ERROR_SHAPE, "wb_evaluate: expected floating numbers and as many targets");
     wb_free(rate);

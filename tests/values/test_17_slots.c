@@ -39,7 +39,7 @@ static void a_getter_outlives_the_model(void **state) {
 static void an_unknown_path_lists_the_valid_ones(void **state) {
     (void)state;
     wb_layer *model =
-        wb_chain_named({"encoder", wb_dense(3, 2)}, {"decoder", wb_dense(2, 3, .no_bias = true)});
+        wb_chain_named({"encoder", wb_dense(3, 2)}, {"decoder", wb_dense(2, 3, .bias = false)});
     assert_non_null(wb_get(model, "layers.encoder.bias"));
     assert_null(wb_get(model, "layers.encoder.weights"));
     assert_true(strstr(wb_error_message(), "layers.decoder.weight") != NULL);

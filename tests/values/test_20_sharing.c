@@ -174,7 +174,7 @@ static void the_order_follows_from_seed_and_epoch(void **state) {
         wb_seed((uint64_t)background); /* the thread's own numbers have no part in it */
         wb_array *x = wb_iota(WB_F32, 0, OBSERVATIONS);
         wb_loader *data = wb_loader_new(.x = x, .batchsize = 5, .shuffle = true, .seed = 3,
-                                        .no_background = background == 0);
+                                        .background = !(background == 0));
         for (int epoch = 0; epoch < 3; epoch++) epoch_of(data, sums[background][epoch], &count);
         wb_free(data);
     }
@@ -203,7 +203,7 @@ static void random_numbers_there_follow_from_seed_epoch_and_index(void **state) 
         wb_seed(100 + (uint64_t)background);
         wb_loader *data = wb_loader_new(.x = wb_cpu(wb_iota(WB_F32, 0, OBSERVATIONS)),
                                         .batchsize = 5, .shuffle = true, .seed = 3,
-                                        .prepare = add_noise, .no_background = background == 0);
+                                        .prepare = add_noise, .background = !(background == 0));
         for (int epoch = 0; epoch < 2; epoch++) epoch_of(data, sums[background][epoch], &count);
         wb_free(data);
     }
@@ -226,7 +226,7 @@ static void an_error_there_comes_with_its_batch(void **state) {
     for (int background = 0; background < 2; background++) {
         wb_loader *data =
             wb_loader_new(.x = wb_cpu(wb_iota(WB_F32, 0, OBSERVATIONS)), .batchsize = 5,
-                          .prepare = fail_at_three, .no_background = background == 0);
+                          .prepare = fail_at_three, .background = !(background == 0));
         wb_batch batch = {0};
         int turns = 0;
         while (wb_next(data, &batch)) {

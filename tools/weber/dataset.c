@@ -155,7 +155,7 @@ static bool open_table(dataset *set, const dataset_desc *d) {
     const char separator = has_tabs ? '\t' : ',';
     if (d->labels) return refuse(d->data, ": the labels of a CSV are one of its columns, --y=NAME");
     wb_csv *table = wb_read_csv(d->data, .separator = d->separator ? d->separator : separator,
-                                .no_header = d->no_header);
+                                .header = !d->no_header);
     const char *last = wb_csv_name(table, wb_csv_columns(table) - 1), *column = d->y ? d->y : last;
     if (table && wb_csv_columns(table) > 1) {
         wb_array *y = labels_of(set, table, column, d->model);
