@@ -32,7 +32,7 @@ static void print_default(wb_text *out, const wb_field *f) {
     else if (f->kind == WB_FIELD_SIZES)
         wb_text_put(out, f->spread ? "size..." : "(size...)");
     else if (f->kind == WB_FIELD_BOOL)
-        wb_text_add(out, "%s=%s", f->name, f->usual ? "true" : "false");
+        wb_text_add(out, "%s=%s", f->name, f->usual != 0 ? "true" : "false");
     else if (f->kind == WB_FIELD_DIMS)
         wb_text_add(out, "%s=%s", f->name, f->usual < 0 ? "last" : ":");
     else if (f->kind == WB_FIELD_MODE)

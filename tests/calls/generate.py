@@ -259,7 +259,7 @@ class Writer:
             return [f'    if (calls_gives(c, CALLS_OBJECT)) {target} = calls_rule(c);']
         if bare in self.header.structs and not array:
             self.fill(bare)
-            begun = f'{target} = WB_VALUE_({bare}, {defaults_of(bare)}, {{0}}), ' if begins(self.header, bare) else ''
+            begun = f'{target} = ({bare}){{{defaults_of(bare)}.start_ = 1}}, ' if begins(self.header, bare) else ''
             return [f'    if (calls_gives(c, {self.kind_of(bare)})) {begun}fill_{bare}(c, &{target});']
         if array:
             count = f'(int)(sizeof {target} / sizeof *{target})'
