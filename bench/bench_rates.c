@@ -129,7 +129,7 @@ BUILD(softmax_gradient, wb_mul(x, wb_sub(y, wb_sum_dims(wb_mul(x, y), 0))))
 BUILD(layernorm, wb_add(wb_mul(wb_normalise(x, 1e-5, 0), z), w->in[3]))
 BUILD(tiny, wb_add_number(x, 1))
 BUILD(matmul, wb_matmul(x, y))
-BUILD(conv, wb_conv_forward_make(x, y, convolution_of(w).desc))
+BUILD(conv, wb_conv_op_make(x, y, convolution_of(w).desc))
 BUILD(conv_data, wb_conv_data_make(z, y, convolution_of(w).x, convolution_of(w).desc))
 BUILD(conv_filter, wb_conv_filter_make(x, z, convolution_of(w).w, convolution_of(w).desc))
 #undef BUILD

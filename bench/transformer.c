@@ -100,7 +100,7 @@ static wb_array *apply_decoder(wb_layer *layer, wb_array *symbols) {
     wb_array *x = wb_add(wb_gather(d->token, symbols, 1), d->place);
     x = wb_apply(d->blocks, wb_reshape(x, wb_size(x, 0), -1));
     x = wb_cast(wb_apply(d->norm, x), d->compute);
-    wb_array *logits = wb_matmul_op(wb_cast(d->token, d->compute), x, true, false);
+    wb_array *logits = wb_matmul_transposed(wb_cast(d->token, d->compute), x, true, false);
     logits = wb_reshape(logits, wb_size(d->token, 1), wb_size(symbols, 0), wb_size(symbols, 1));
     return wb_cast(logits, wb_dtype_of(d->token)); /* the loss of a half would be one, too */
 }

@@ -61,10 +61,10 @@ int main(void) {
             wb_array *l = wb_withgradient(loss, model, &batch, NULL, &grads);
             wb_update(adam, model, grads);
             last = wb_item(l);
-            if (wb_step(adam) == 1) first = last;
+            if (wb_step_count(adam) == 1) first = last;
         }
     }
-    printf("%lld steps, loss smaller than at first: %s\n", (long long)wb_step(adam),
+    printf("%lld steps, loss smaller than at first: %s\n", (long long)wb_step_count(adam),
            last < first / 10 ? "ten times" : "no");
     printf("accuracy: %.0f%% learnt, %.0f%% tested\n",
            100 * accuracy(model, x_parts[0], label_parts[0]),

@@ -55,7 +55,7 @@ static wb_layer *learn(const char *what, const wb_device *device, wb_loader *dat
         if (epoch == 1) first = last;
         saved = wb_cpu(model); /* a new model; this one stays where it is, and is trained further */
     }
-    printf("%s: %lld steps, loss fifty times smaller: %s\n", what, (long long)wb_step(adam),
+    printf("%s: %lld steps, loss fifty times smaller: %s\n", what, (long long)wb_step_count(adam),
            yes(last < first / 50 && wb_device_of(model) == device));
     wb_free(adam), wb_free(model), wb_free(data);
     return saved;

@@ -45,7 +45,7 @@ static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
 /* Returning false ends the training: a power cut, or a time limit, may be less polite. */
 static bool note_step(const wb_train_event *event) {
     learner *l = event->user;
-    l->last = wb_step(event->optimiser);
+    l->last = wb_step_count(event->optimiser);
     if (!l->first) l->first = l->last;
     if (l->last == l->stop_at)
         printf("with one: stopped after step %lld, in epoch %lld\n", (long long)l->last,
@@ -74,7 +74,7 @@ static void loop(learner *l, int64_t steps) {
             wb_gradients *grads;
             wb_withgradient(loss, l->model, &batch, NULL, &grads);
             wb_update(l->adam, l->model, grads);
-            if (wb_step(l->adam) < steps) continue;
+            if (wb_step_count(l->adam) < steps) continue;
             wb_save_named("13.bson", {"model", l->model}, {"adam", l->adam}, {"data", l->data},
                           {"random", wb_random_state()});
             wb_batch_end(&batch);

@@ -2,7 +2,7 @@
  *
  *     @save "model.bson" model                 wb_save("model.bson", model)
  *     @load "model.bson" model                 model = wb_load_model("model.bson", "model")
- *     Flux.loadmodel!(model, source)           wb_loadmodel(model, source)
+ *     Flux.loadmodel!(model, source)           wb_load_from(model, source)
  *     Flux.state(model)                        wb_state(model)
  *
  * | structure: Chain(Conv((3, 3), 1 => 4, relu, pad=1), flatten, Dense(144 => 3))
@@ -14,7 +14,7 @@
  * | )                   # Total: 4 arrays, 475 parameters, 1900 bytes.
  * | the same results: yes
  * | the same results: yes
- * | wb_loadmodel: layers.head.weight is (1, 2) in the source, (9, 2) in the model
+ * | wb_load_from: layers.head.weight is (1, 2) in the source, (9, 2) in the model
  * | the encoder's weight: yes
  * | back as it was: yes
  */
@@ -66,11 +66,11 @@ int main(void) {
     /* one model's arrays into another's, all or only some */
     wb_layer *pair = wb_chain_named({"encoder", wb_dense(4, 2, wb_tanh)}, {"head", wb_dense(2, 1)});
     wb_layer *other = wb_chain_named({"encoder", wb_dense(4, 2)}, {"head", wb_dense(2, 9)});
-    wb_loadmodel(other, pair);
+    wb_load_from(other, pair);
     char message[256];
     wb_take_error(message, sizeof message);
     printf("%s\n", message);
-    wb_loadmodel(other, pair, .filter = is_encoder);
+    wb_load_from(other, pair, .filter = is_encoder);
     printf("the encoder's weight: %s\n",
            yes_if(wb_approx(wb_get(pair, "layers.encoder.weight"),
                             wb_get(other, "layers.encoder.weight"), 0, 0, NULL, 0)));
@@ -78,7 +78,7 @@ int main(void) {
     /* the arrays of a model by name, kept while the model goes on */
     wb_file *state = wb_state(pair);
     wb_set(pair, "layers.head.weight", wb_zeros(WB_F32, 1, 2));
-    wb_loadmodel(pair, state);
+    wb_load_from(pair, state);
     const double sum = wb_item(wb_sum(wb_abs(wb_get(pair, "layers.head.weight"))));
     printf("back as it was: %s\n", yes_if(sum > 0));
 

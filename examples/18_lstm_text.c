@@ -88,7 +88,7 @@ int main(void) {
     wb_array *text = read_rhyme();
     wb_layer *model = wb_chain(wb_embedding(LETTERS, 16), wb_recur(wb_lstm_cell(16, UNITS)),
                                wb_dense(UNITS, LETTERS));
-    wb_optimiser *adam = wb_setup(wb_adam(.eta = 1e-2), model, .clip_norm = 1);
+    wb_optimiser *adam = wb_setup(wb_adam(.eta = 1e-2), model, .clip_total_norm = 1);
     printf("%lld letters, %lld parameters\n", (long long)wb_count(text),
            (long long)wb_parameter_count(model));
     for (int step = 0; step <= STEPS && !wb_failed(); step++) {

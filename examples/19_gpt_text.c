@@ -135,7 +135,7 @@ int main(void) {
     wb_layer *model =
         wb_chain(wb_embedding(WORDS, FEATURES), wb_position_embedding(LENGTH, FEATURES), block(),
                  block(), wb_layernorm({FEATURES}), wb_dense(FEATURES, WORDS));
-    wb_optimiser *adam = wb_setup(wb_adam(.eta = 3e-3), model, .clip_norm = 1);
+    wb_optimiser *adam = wb_setup(wb_adam(.eta = 3e-3), model, .clip_total_norm = 1);
     printf("%d words, %lld parameters\n", t.known, (long long)wb_parameter_count(model));
     for (int step = 0; step <= STEPS && !wb_failed(); step++) {
         wb_scope_open();

@@ -27,7 +27,7 @@ int main(void) {
     wb_layer *trained = wb_chain(wb_dense(64, 32), wb_batchnorm(32), wb_dense(32, 10));
     wb_layer *longer =
         wb_chain(wb_dense(64, 32), wb_batchnorm(32), wb_dropout(0.5), wb_dense(32, 10));
-    (void)wb_loadmodel(longer, trained, .layers = was_there);
+    (void)wb_load_from(longer, trained, .layers = was_there);
     for (wb_module m = {0}; wb_next_module(longer, &m);)
         if (*m.path)
             printf("%s  %s %lld\n", m.path, m.type, (long long)wb_parameter_count(m.layer));

@@ -19,7 +19,24 @@
  * thread ends (a warning says so, once, when a scope holds 100,000 entries). To use an array after
  * it was released is a mistake. It is an error until 1,024 further arrays have been released
  * (65,536 with WEBER_DEBUG=mem); after that its memory may be another array's. Errors:
- * weber/error.h. */
+ * weber/error.h.
+ *
+ * Who owns what:
+ *
+ *     what                                     whose it is           how it is released
+ *     an array that an operation returns,      the scope's           wb_scope_close; sooner by
+ *       wb_get, a batch's arrays                                       wb_free
+ *     the same after wb_keep                   yours                 wb_free, one for each wb_keep
+ *     a model, optimiser, loader, gradients,   yours                 wb_free
+ *       schedule, file, tree from its maker
+ *     a layer given to a container or chain    the container's       with it, also where the call
+ *                                                                      fails
+ *     the same, to stand in two of them        each has one hold     wb_keep_layer before the second
+ *     an array given to a maker (.given_bias)  held by the layer     with it; your hold stays yours
+ *     wb_get_layer, wb_chain_at                the model's           not at all; wb_keep_layer and
+ *                                                                      wb_free to outlive it
+ *     texts of wb_error_message, wb_sizes, ... the library's         not at all
+ */
 #ifndef WEBER_ARRAY_H
 #define WEBER_ARRAY_H
 

@@ -25,7 +25,7 @@
 #define WB_DEFAULTS_distributed .choose_device = true,
 #define WB_DEFAULTS_dropout
 #define WB_DEFAULTS_ema .decay = 0.999,
-#define WB_DEFAULTS_embedding
+#define WB_DEFAULTS_embedding .padding_idx = -1,
 #define WB_DEFAULTS_embedding_bag
 #define WB_DEFAULTS_evaluate .ignore = INT64_MIN, .threshold = 0.5,
 #define WB_DEFAULTS_function
@@ -38,8 +38,8 @@
 #define WB_DEFAULTS_layernorm .affine = true, .bias = true,
 #define WB_DEFAULTS_lion .eta = 0.001, .beta1 = 0.9, .beta2 = 0.99,
 #define WB_DEFAULTS_load
+#define WB_DEFAULTS_load_from
 #define WB_DEFAULTS_loader .background = true,
-#define WB_DEFAULTS_loadmodel
 #define WB_DEFAULTS_loss                                                                           \
     .ignore = INT64_MIN, .eps = -1, .delta = 1, .beta = 0.7, .gamma = 2, .margin = 1,              \
     .smooth = 1, .temperature = 0.1, .blank = -1,

@@ -99,7 +99,7 @@ typedef enum wb_reduction {
  * in equal shares to the ranks that hold the value. */
 WB_API wb_array *wb_allreduce(wb_array *x, wb_reduction reduction);
 /* The same on rank `root`; on the others, x. */
-WB_API wb_array *wb_reduce(wb_array *x, wb_reduction reduction, int root);
+WB_API wb_array *wb_reduce_to(wb_array *x, wb_reduction reduction, int root);
 /* x of rank `root`. */
 WB_API wb_array *wb_bcast(wb_array *x, int root);
 /* The ranks' arrays one after another along the last dimension: (3, 4) of 2 ranks is (3, 8). A
@@ -119,7 +119,7 @@ WB_API wb_status wb_barrier(void);
  *   a model or tree   arrays; numbers of layers: settings as Dropout's p, modes, WB_SETTING, and
  *                     WB_VALUE_FIELD of a number (C11; not of pointers, arrays, structs)
  *   an optimiser      its model, states, scale and steps; settings of rules, by path, too,
- *                     clip_norm, micro_batches, what is frozen; with .zero no states
+ *                     clip_total_norm, micro_batches, what is frozen; with .zero no states
  *
  * The ranks' objects must have the same structure: layers, sizes and types of arrays, functions,
  * kinds of rules; what differs is an error that names it. An array keeps its numbers, so that it is

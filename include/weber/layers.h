@@ -236,8 +236,8 @@ typedef struct wb_upsample_desc {
 WB_API wb_layer *wb_upsample_make(wb_upsample_desc desc);
 
 /* The same as a function: wb_upsample_op(x, WB_UPSAMPLE_BILINEAR, {2}). */
-#define wb_upsample_op(x, ...) WB_MAKE_OF(wb_upsample_make_op, x, upsample, __VA_ARGS__)
-WB_API wb_array *wb_upsample_make_op(wb_array *x, wb_upsample_desc desc);
+#define wb_upsample_op(x, ...) WB_MAKE_OF(wb_upsample_op_make, x, upsample, __VA_ARGS__)
+WB_API wb_array *wb_upsample_op_make(wb_array *x, wb_upsample_desc desc);
 
 /* A set of dimensions: WB_DIM(2) | WB_DIM(3). */
 #define WB_DIM(dim) (1u << (dim))
@@ -255,8 +255,8 @@ WB_API wb_layer *wb_dropout_make(wb_dropout_desc desc);
 
 /* The same as a function: wb_dropout_op(x, 0.5). It draws whenever it is called, in test mode, too,
  * as NNlib's dropout. Fails with WB_ERROR_ARGUMENT unless 0 <= p <= 1. */
-#define wb_dropout_op(x, ...) WB_MAKE_OF(wb_dropout_make_op, x, dropout, __VA_ARGS__)
-WB_API wb_array *wb_dropout_make_op(wb_array *x, wb_dropout_desc desc);
+#define wb_dropout_op(x, ...) WB_MAKE_OF(wb_dropout_op_make, x, dropout, __VA_ARGS__)
+WB_API wb_array *wb_dropout_op_make(wb_array *x, wb_dropout_desc desc);
 
 typedef struct wb_batchnorm_desc {
     WB_START_MEMBER;
@@ -343,9 +343,9 @@ WB_API wb_layer *wb_pixel_shuffle(int64_t r);
 typedef struct wb_embedding_desc {
     WB_START_MEMBER;
     int64_t in, out; /* words and features; required, unless given_weight is there */
-    /* the word whose features are always zeros, counted from 1 as in Flux; 0, the default: none.
-     * One-hot input takes W's column as it is */
-    int64_t padding_idx;
+    /* the word whose features are always zeros; default, or negative: none. One-hot input takes W's
+     * column as it is. Files count it from 1, as Flux does */
+    int64_t padding_idx WB_DEFAULT(-1);
     wb_init *init; /* default wb_normal_init */
     wb_dtype dtype;
     wb_array *given_weight; /* instead of init (out, in) */

@@ -258,7 +258,7 @@ WB_API wb_status wb_list_append(wb_layer *layer, const char *list, const char *n
 /* One more reference, which the caller owns; returns the layer. A container takes over one
  * reference to each of its layers, so a layer that is to stand in two containers is retained once.
  * Where a call has it twice, wb_chain(d, d), that is done by itself. */
-WB_API wb_layer *wb_retain(wb_layer *layer);
+WB_API wb_layer *wb_keep_layer(wb_layer *layer);
 
 /* ---- using a model ---- */
 

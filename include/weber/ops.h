@@ -200,10 +200,10 @@ WB_API wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int6
 /* ---- contractions ---- */
 
 /* A (m, k, batch...) times B (k, n, batch...) is (m, n, batch...); a B of one dimension (k) gives
- * (m). Batch sizes broadcast. wb_matmul_op reads A as (k, m) or B as (n, k) where asked. Floating
+ * (m). Batch sizes broadcast. wb_matmul_transposed reads A as (k, m) or B as (n, k) where asked. Floating
  * types only. */
 WB_API wb_array *wb_matmul(wb_array *a, wb_array *b);
-WB_API wb_array *wb_matmul_op(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b);
+WB_API wb_array *wb_matmul_transposed(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b);
 
 typedef struct wb_attention_desc {
     WB_START_MEMBER;
@@ -319,8 +319,8 @@ typedef struct wb_window_desc {
  * W' = floor((W + paddings - dilation (kw - 1) - 1) / stride) + 1.
  * conv_data and conv_filter are its adjoints: of y in x of the given sizes, of y in w of the given
  * kernel sizes. */
-#define wb_conv_op(x, ...) WB_WITH_WINDOW_2(wb_conv_forward_make, x, __VA_ARGS__, WB_NO_MORE)
-WB_API wb_array *wb_conv_forward_make(wb_array *x, wb_array *w, wb_window_desc desc);
+#define wb_conv_op(x, ...) WB_WITH_WINDOW_2(wb_conv_op_make, x, __VA_ARGS__, WB_NO_MORE)
+WB_API wb_array *wb_conv_op_make(wb_array *x, wb_array *w, wb_window_desc desc);
 WB_API wb_array *wb_conv_data_make(wb_array *y, wb_array *w, const int64_t *x_sizes,
                                    wb_window_desc desc);
 WB_API wb_array *wb_conv_filter_make(wb_array *x, wb_array *y, const int64_t *w_sizes,
@@ -331,10 +331,10 @@ WB_API wb_array *wb_conv_filter_make(wb_array *x, wb_array *y, const int64_t *w_
 /* Pools over the spatial dimensions of x (W, [H, [D,]] C, N). Max: padding never wins, the first
  * maximum in memory order gets the gradient. Mean: over the full window, padding counted as zeros
  * (Flux). */
-#define wb_maxpool_op(...)  WB_WITH_WINDOW(wb_maxpool_make_op, __VA_ARGS__, WB_NO_MORE)
-#define wb_meanpool_op(...) WB_WITH_WINDOW(wb_meanpool_make_op, __VA_ARGS__, WB_NO_MORE)
-WB_API wb_array *wb_maxpool_make_op(wb_array *x, wb_window_desc desc);
-WB_API wb_array *wb_meanpool_make_op(wb_array *x, wb_window_desc desc);
+#define wb_maxpool_op(...)  WB_WITH_WINDOW(wb_maxpool_op_make, __VA_ARGS__, WB_NO_MORE)
+#define wb_meanpool_op(...) WB_WITH_WINDOW(wb_meanpool_op_make, __VA_ARGS__, WB_NO_MORE)
+WB_API wb_array *wb_maxpool_op_make(wb_array *x, wb_window_desc desc);
+WB_API wb_array *wb_meanpool_op_make(wb_array *x, wb_window_desc desc);
 
 /* wb_lppool_op(x, 2, .kernel = {2, 2}): (sum of |x|^p over the window)^(1 / p), padding counted as
  * zeros; p INFINITY: the largest |x|. As wb_norm the gradient is 0 where the result or x is, halves
@@ -342,8 +342,8 @@ WB_API wb_array *wb_meanpool_make_op(wb_array *x, wb_window_desc desc);
  * (in f32 for p = 2 above 1.8e19) the result is infinity, as PyTorch's. PyTorch's LPPool and
  * NNlib's lpnormpool have x^p without the bars: for an odd p and negative x NaN or an error.
  * (Gulcehre et al. 2013) Fails with WB_ERROR_ARGUMENT unless p > 0. */
-#define wb_lppool_op(x, ...) WB_WITH_WINDOW_2(wb_lppool_make_op, x, __VA_ARGS__, WB_NO_MORE)
-WB_API wb_array *wb_lppool_make_op(wb_array *x, double p, wb_window_desc desc);
+#define wb_lppool_op(x, ...) WB_WITH_WINDOW_2(wb_lppool_op_make, x, __VA_ARGS__, WB_NO_MORE)
+WB_API wb_array *wb_lppool_op_make(wb_array *x, double p, wb_window_desc desc);
 
 /* unfold: x (W, ..., C, N) to (W' H' D', kw kh kd C, N); fold: its adjoint, to x of the given
  * sizes. */

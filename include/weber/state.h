@@ -97,7 +97,7 @@ typedef struct wb_load_desc {
  *         return !l->type || strcmp(l->type, "Dropout") != 0;
  *     }
  *
- * wb_loadmodel(model, old, .layers = no_dropout) loads Chain(Dense, Dense) into Chain(Dense,
+ * wb_load_from(model, old, .layers = no_dropout) loads Chain(Dense, Dense) into Chain(Dense,
  * Dropout, Dense), and the other way round. If one of the two chains is longer after the filter,
  * its further layers are arrays without a place, or places without an array: an error, unless
  * .partial allows the former. */
@@ -130,8 +130,8 @@ WB_API wb_status wb_load_named_make(const char *path, int64_t count, const wb_na
  *         wb_batch batch = {0};
  *         while (wb_next(loader, &batch)) {
  *             ...
- *             if (wb_step(adam) % 100 == 0)
- *                 wb_checkpoint_save("run/", wb_step(adam), 3, {"model", model}, ... as above);
+ *             if (wb_step_count(adam) % 100 == 0)
+ *                 wb_checkpoint_save("run/", wb_step_count(adam), 3, {"model", model}, ... as above);
  *         }
  *     } */
 
@@ -279,7 +279,7 @@ WB_API wb_array *wb_file_array(const wb_file *file, const char *name);
  * arrays, which are the model's own, not copies. Later updates of the model do not reach it. */
 WB_API wb_file *wb_state(wb_layer *model);
 
-typedef struct wb_loadmodel_desc {
+typedef struct wb_load_from_desc {
     WB_START_MEMBER;
     wb_layer *model;
     /* a model, a state, or an open file: what is at "model" there, or all of it */
@@ -288,12 +288,12 @@ typedef struct wb_loadmodel_desc {
     wb_layer_filter *layers; /* as in wb_load_desc */
     void *user;
     bool partial;
-} wb_loadmodel_desc;
+} wb_load_from_desc;
 
-/* wb_loadmodel(model, source): copies the arrays of another model, or of a tree, into model; the
+/* wb_load_from(model, source): copies the arrays of another model, or of a tree, into model; the
  * rules are those of wb_load. */
-#define wb_loadmodel(...) WB_MAKE(wb_loadmodel_make, loadmodel, __VA_ARGS__)
-WB_API wb_status wb_loadmodel_make(wb_loadmodel_desc desc);
+#define wb_load_from(...) WB_MAKE(wb_load_from_make, load_from, __VA_ARGS__)
+WB_API wb_status wb_load_from_make(wb_load_from_desc desc);
 
 /* What the place holds; WB_RECORD_NULL for NULL. */
 WB_API wb_record_kind wb_record_kind_of(const wb_record *record);

@@ -462,7 +462,7 @@ static wb_array *product_of_all(const pull *p, wb_array *node, const share *s) {
     const bool ta = s->of->attributes[0] & 1, tb = s->of->attributes[0] & 2;
     wb_array *a = in_one(factor_of(p, node, &s->factors[0]), ta);
     wb_array *b = in_one(factor_of(p, node, &s->factors[1]), !tb);
-    return a && b ? wb_matmul_op(a, b, ta, tb) : NULL;
+    return a && b ? wb_matmul_transposed(a, b, ta, tb) : NULL;
 }
 
 static wb_array *viewed(const wb_array *view, wb_array *x) {

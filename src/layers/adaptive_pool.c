@@ -25,12 +25,12 @@ static bool window_for(const wb_layer *layer, const wb_array *x, wb_window_desc 
 
 static wb_array *max_forward(wb_layer *layer, wb_array *x) {
     wb_window_desc window = {.start_ = 0};
-    return window_for(layer, x, &window) ? wb_maxpool_make_op(x, window) : NULL;
+    return window_for(layer, x, &window) ? wb_maxpool_op_make(x, window) : NULL;
 }
 
 static wb_array *mean_forward(wb_layer *layer, wb_array *x) {
     wb_window_desc window = {.start_ = 0};
-    return window_for(layer, x, &window) ? wb_meanpool_make_op(x, window) : NULL;
+    return window_for(layer, x, &window) ? wb_meanpool_op_make(x, window) : NULL;
 }
 
 static const wb_field fields[] = {WB_ROW(wb_adaptive_pool_layer, out, WB_FIELD_SIZES, .low = 1)};

@@ -83,7 +83,7 @@ static bool take_slice(const wb_layer_list *from, int64_t first, int64_t last, w
     wb_layer_list *to = list_of("wb_chain_slice", slice);
     for (int64_t i = first; i <= last; i++)
         if (!wb_list_extend("wb_chain_slice", to, from->items[i].name,
-                            wb_retain(from->items[i].layer), true))
+                            wb_keep_layer(from->items[i].layer), true))
             return false;
     return true;
 }

@@ -40,7 +40,7 @@ static wb_array *forward_window(wb_layer *layer, wb_array *x, bool is_flipped) {
     memcpy(window.dilation, c->dilation, sizeof window.dilation);
     wb_window_pad(&window, c->pad);
     x = wb_convert_input(x, c->given_weight);
-    wb_array *y = x ? wb_conv_forward_make(x, c->given_weight, window) : NULL;
+    wb_array *y = x ? wb_conv_op_make(x, c->given_weight, window) : NULL;
     if (y && c->given_bias) y = wb_add(y, wb_beside_channels(c->given_bias, y));
     return y && c->activation ? c->activation(y) : y;
 }

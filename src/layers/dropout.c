@@ -45,7 +45,7 @@ wb_layer *wb_dropout_make(wb_dropout_desc desc) {
     return wb_layer_of_desc(&wb_dropout_class, &desc, sizeof desc);
 }
 
-wb_array *wb_dropout_make_op(wb_array *x, wb_dropout_desc desc) {
+wb_array *wb_dropout_op_make(wb_array *x, wb_dropout_desc desc) {
     if (!wb_is_usable(x)) return wb_refuse("dropout", x, "x");
     if (!(desc.p >= 0 && desc.p <= 1))
         return wb_fail_null(WB_ERROR_ARGUMENT, "dropout: p must be from 0 to 1, got %g", desc.p);

@@ -1,7 +1,9 @@
 /* Embedding: features of words. */
+#include "base/count.h"
 #include "layers/layer.h"
 #include "ops/ops.h"
 
+/* padding_idx counts from 1 here, as in Flux and in files; 0: none. */
 typedef struct wb_embedding_layer {
     wb_layer layer;
     wb_embedding_desc desc;
@@ -54,8 +56,9 @@ static bool complete(wb_layer *layer) {
     wb_embedding_desc *d = desc_of(layer);
     const bool is_new = !d->given_weight;
     if (d->padding_idx > d->in) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "Embedding: padding_idx must be from 0 to %lld, got %lld",
-                      (long long)d->in, (long long)d->padding_idx);
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "Embedding: padding_idx must be a word, 0 to %lld, got %lld",
+                      (long long)d->in - 1, (long long)d->padding_idx - 1);
         return false;
     }
     return wb_layer_fill(layer, &d->given_weight, d->init ? d->init : wb_normal_init, d->dtype, 2,
@@ -69,5 +72,6 @@ const wb_layer_class wb_embedding_class = {.name = "Embedding",
                                            .complete = complete};
 
 wb_layer *wb_embedding_make(wb_embedding_desc desc) {
+    desc.padding_idx = desc.padding_idx < 0 ? 0 : wb_plus(desc.padding_idx, 1);
     return wb_layer_of_desc(&wb_embedding_class, &desc, sizeof desc);
 }

@@ -85,7 +85,7 @@ static void layer_free(void *object) {
     wb_layer_describe(layer, true, text, sizeof text);
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "wb_free: %s belongs to a container, an optimiser or gradients, which release "
-                  "it: free those, or call wb_retain before you put the layer into a container",
+                  "it: free those, or call wb_keep_layer before you put the layer into a container",
                   text);
 }
 
@@ -97,7 +97,7 @@ static bool is_free(const char *function, int64_t place, wb_layer *layer) {
     wb_layer_describe(layer, true, text, sizeof text);
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "%s: layer %lld, %s, belongs to another container already: "
-                  "wb_retain(layer) shares it",
+                  "wb_keep_layer(layer) shares it",
                   function, (long long)place, text);
     return false;
 }
@@ -188,8 +188,8 @@ wb_layer *wb_layer_new(const wb_layer_class *layer_class) {
     return layer;
 }
 
-wb_layer *wb_retain(wb_layer *layer) {
-    if (!wb_check_layer("wb_retain", layer)) return NULL;
+wb_layer *wb_keep_layer(wb_layer *layer) {
+    if (!wb_check_layer("wb_keep_layer", layer)) return NULL;
     layer->refs_++;
     return layer;
 }

@@ -56,7 +56,7 @@ static bool all_there(const wb_to_desc *desc) {
 }
 
 static wb_layer *move_model(wb_to_desc *desc) {
-    if (all_there(desc)) return wb_retain(desc->x);
+    if (all_there(desc)) return wb_keep_layer(desc->x);
     return wb_failed() ? NULL : wb_map(move_leaf, desc, desc->x);
 }
 

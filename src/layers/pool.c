@@ -34,18 +34,18 @@ static bool window_for(const wb_layer *layer, const wb_array *x, wb_window_desc 
 
 static wb_array *max_forward(wb_layer *layer, wb_array *x) {
     wb_window_desc window = {.start_ = 0};
-    return window_for(layer, x, &window) ? wb_maxpool_make_op(x, window) : NULL;
+    return window_for(layer, x, &window) ? wb_maxpool_op_make(x, window) : NULL;
 }
 
 static wb_array *mean_forward(wb_layer *layer, wb_array *x) {
     wb_window_desc window = {.start_ = 0};
-    return window_for(layer, x, &window) ? wb_meanpool_make_op(x, window) : NULL;
+    return window_for(layer, x, &window) ? wb_meanpool_op_make(x, window) : NULL;
 }
 
 static wb_array *lp_forward(wb_layer *layer, wb_array *x) {
     const wb_lppool_desc *p = &((const wb_lppool_layer *)(const void *)layer)->desc;
     wb_window_desc window = {.start_ = 0};
-    return window_of(layer, x, p->stride, p->pad, &window) ? wb_lppool_make_op(x, p->p, window)
+    return window_of(layer, x, p->stride, p->pad, &window) ? wb_lppool_op_make(x, p->p, window)
                                                            : NULL;
 }
 

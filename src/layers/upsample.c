@@ -171,7 +171,7 @@ wb_layer *wb_upsample_make(wb_upsample_desc desc) {
     return wb_layer_of_desc(&wb_upsample_class, &desc, sizeof desc);
 }
 
-wb_array *wb_upsample_make_op(wb_array *x, wb_upsample_desc desc) {
+wb_array *wb_upsample_op_make(wb_array *x, wb_upsample_desc desc) {
     if (!wb_is_usable(x)) return wb_refuse("upsample", x, "x");
     wb_layer *layer = wb_upsample_make(desc);
     wb_array *y = layer ? wb_apply(layer, x) : NULL;

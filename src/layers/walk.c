@@ -120,7 +120,7 @@ static bool map_field(mapping *m, const wb_path *outer, wb_layer *layer, wb_laye
             if (*child && field->counted) (*child)->owned_++;
             return true;
         }
-        *child = wb_retain(old);
+        *child = wb_keep_layer(old);
         return true;
     }
     case WB_FIELD_LIST:
@@ -154,7 +154,7 @@ static wb_layer *copy_values(const wb_layer *layer) {
 
 static wb_layer *map_layer(mapping *m, const wb_path *outer, wb_layer *layer) {
     wb_layer *copy = known(m, layer);
-    if (copy) return wb_retain(copy);
+    if (copy) return wb_keep_layer(copy);
     copy = copy_values(layer);
     if (!copy) return NULL;
     bool good = remember(m, layer, copy, false);

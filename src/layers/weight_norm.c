@@ -163,7 +163,7 @@ static wb_layer *without_norm(void *user, wb_layer *layer) {
     if (layer->class_ != &wb_weight_norm_class) return layer;
     wb_array **slot = wb_slot_at("wb_remove_weight_norms", l->inner, l->which);
     wb_array *w = slot && *slot ? weight_of(l, *slot) : NULL;
-    return w && wb_set(l->inner, l->which, w) == WB_OK ? wb_retain(l->inner) : NULL;
+    return w && wb_set(l->inner, l->which, w) == WB_OK ? wb_keep_layer(l->inner) : NULL;
 }
 
 wb_layer *wb_remove_weight_norms(wb_layer *model) {

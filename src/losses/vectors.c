@@ -50,7 +50,7 @@ static wb_array *infonce(wb_loss *loss) {
     wb_array *p = DIV(loss->p, length(loss, loss->p, 1e-8));
     wb_array *y = DIV(loss->y, length(loss, loss->y, 1e-8));
     wb_array *scale = NUM(1 / temperature);
-    wb_array *all = MUL(wb_matmul_op(y, p, true, false), scale); /* (j, i) */
+    wb_array *all = MUL(wb_matmul_transposed(y, p, true, false), scale); /* (j, i) */
     wb_array *own = MUL(along(loss, MUL(p, y)), scale);
     /* of no vectors no largest is asked for */
     wb_array *against = loss->p->sizes[1] ? wb_logsumexp(all) : along(loss, all);

@@ -218,7 +218,7 @@ static wb_layer *build_layer(const wb_part *p) {
     const bool is_shareable = p->record && p->record->count > 0;
     if (is_shareable && has_made(p->building, p->record)) {
         const made *m = &p->building->list[p->record->number - 1];
-        if (m->layer && same_text(m->term, p->term)) return wb_retain(m->layer);
+        if (m->layer && same_text(m->term, p->term)) return wb_keep_layer(m->layer);
     }
     wb_layer *layer = p->term ? build_term(p) : build_value(p);
     const bool is_own = wb_error_count() != p->building->errors;

@@ -472,16 +472,16 @@ static wb_file *state_of(const char *name, wb_layer *model, bool has_types) {
 
 wb_file *wb_state(wb_layer *model) { return state_of("wb_state", model, false); }
 
-wb_status wb_loadmodel_make(wb_loadmodel_desc desc) {
-    if (!wb_check_layer("wb_loadmodel", desc.model) ||
-        !wb_may_use_any("wb_loadmodel", desc.source, "the source"))
+wb_status wb_load_from_make(wb_load_from_desc desc) {
+    if (!wb_check_layer("wb_load_from", desc.model) ||
+        !wb_may_use_any("wb_load_from", desc.source, "the source"))
         return wb_error_status();
     const bool is_file = wb_is_file(desc.source);
     union {
         const void *from;
         void *to; /* its arrays are held, and it is not changed */
     } given = {.from = desc.source};
-    wb_file *file = is_file ? given.to : state_of("wb_loadmodel", given.to, true);
+    wb_file *file = is_file ? given.to : state_of("wb_load_from", given.to, true);
     if (!file) return wb_error_status();
     const bool is_state = !file->map.bytes; /* an open file has its model at "model" */
     const wb_record *root = is_state ? file->root : wb_flux_look(model_of(file, NULL));

@@ -92,7 +92,7 @@ static wb_layer *real_of(void *user, wb_layer *layer) {
     char text[100];
     (void)user;
     if (layer->class_ != &lazy_class) return layer;
-    if (l->real) return wb_retain(l->real);
+    if (l->real) return wb_keep_layer(l->real);
     describe(layer, true, text, sizeof text);
     return wb_fail_null(WB_ERROR_ARGUMENT,
                         "wb_parse: the size _ in %s needs an input: .input = {...}", text);

@@ -187,7 +187,7 @@ static double low_number(int dtype) { return dtype == WB_F16 ? -6e4 : -1e30; }
 static wb_array *scores_of(const operands *o, const shape *s, wb_array **mask) {
     wb_array *q = apart(wb_mul_number(o->q, 1 / sqrt((double)s->dk)), s, s->dk, s->group),
              *k = apart(o->k, s, s->dk, 1);
-    wb_array *scores = q && k ? joined(wb_matmul_op(k, q, true, false), s) : NULL;
+    wb_array *scores = q && k ? joined(wb_matmul_transposed(k, q, true, false), s) : NULL;
     if (!scores) return NULL;
     if (o->bias) scores = wb_add(scores, wb_cast(o->bias, (wb_dtype)scores->dtype));
     *mask = whole_mask(o, s);
@@ -226,13 +226,13 @@ static wb_array *composed_backward(const operands *o, const shape *s, wb_array *
     wb_array *q = apart(wb_mul_number(o->q, scale), s, s->dk, s->group),
              *k = apart(o->k, s, s->dk, 1), *v = apart(o->v, s, s->dv, 1);
     if (!a || !of_y || !q || !k || !v) return NULL;
-    wb_array *of_a = joined(wb_matmul_op(v, of_y, true, false), s);
+    wb_array *of_a = joined(wb_matmul_transposed(v, of_y, true, false), s);
     wb_array *of_scores = of_a ? MUL(a, SUB(of_a, wb_sum_dims(MUL(a, of_a), 0))) : NULL;
     wb_array *in_groups = grouped(of_scores, s);
     if (!in_groups) return NULL;
     d[0] = together(wb_mul_number(wb_matmul(k, in_groups), scale), o->q);
-    d[1] = together(over_group(wb_matmul_op(q, in_groups, false, true), s), o->k);
-    d[2] = together(over_group(wb_matmul_op(of_y, grouped(a, s), false, true), s), o->v);
+    d[1] = together(over_group(wb_matmul_transposed(q, in_groups, false, true), s), o->k);
+    d[2] = together(over_group(wb_matmul_transposed(of_y, grouped(a, s), false, true), s), o->v);
     return d[0] && d[1] && d[2] ? of_scores : NULL;
 }
 

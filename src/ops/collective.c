@@ -154,7 +154,7 @@ static wb_array *reduce_scatter(wb_array *x, wb_reduction reduction) {
 wb_array *wb_allreduce(wb_array *x, wb_reduction reduction) {
     return counted(allreduce(x, reduction));
 }
-wb_array *wb_reduce(wb_array *x, wb_reduction reduction, int root) {
+wb_array *wb_reduce_to(wb_array *x, wb_reduction reduction, int root) {
     return counted(reduce(x, reduction, root));
 }
 wb_array *wb_bcast(wb_array *x, int root) { return counted(bcast(x, root)); }

@@ -74,7 +74,7 @@ static wb_array *matmul(wb_array *a, wb_array *b, bool transpose_a, bool transpo
     return wb_node_with(WB_OP_matmul, dtype, 2 + batch, sizes, 2, inputs, 1, &flags);
 }
 
-wb_array *wb_matmul_op(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b) {
+wb_array *wb_matmul_transposed(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b) {
     if (!wb_is_usable(a)) return wb_refuse("matmul", a, "A");
     if (!wb_is_usable(b)) return wb_refuse("matmul", b, "B");
     const bool vector = b->ndim == 1 && !transpose_b;
@@ -88,19 +88,21 @@ wb_array *wb_matmul_op(wb_array *a, wb_array *b, bool transpose_a, bool transpos
     return y ? wb_reshape(y, y->sizes[0]) : NULL;
 }
 
-wb_array *wb_matmul(wb_array *a, wb_array *b) { return wb_matmul_op(a, b, false, false); }
+wb_array *wb_matmul(wb_array *a, wb_array *b) { return wb_matmul_transposed(a, b, false, false); }
 
 void wb_vjp_matmul(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     wb_array *a = o->inputs[0], *b = o->inputs[1];
     const bool ta = o->attributes[0] & 1, tb = o->attributes[0] & 2;
-    if (want[0]) out[0] = ta ? wb_matmul_op(b, g, tb, true) : wb_matmul_op(g, b, false, !tb);
-    if (want[1]) out[1] = tb ? wb_matmul_op(g, a, true, ta) : wb_matmul_op(a, g, !ta, false);
+    if (want[0])
+        out[0] = ta ? wb_matmul_transposed(b, g, tb, true) : wb_matmul_transposed(g, b, false, !tb);
+    if (want[1])
+        out[1] = tb ? wb_matmul_transposed(g, a, true, ta) : wb_matmul_transposed(a, g, !ta, false);
 }
 
 static wb_array *check_matmul(void *context, int count, wb_array *const *arrays) {
     (void)context, (void)count;
     wb_array *plain = wb_matmul(arrays[0], arrays[1]);
-    wb_array *turned = wb_matmul_op(SQUARE(arrays[1]), arrays[0], true, true);
+    wb_array *turned = wb_matmul_transposed(SQUARE(arrays[1]), arrays[0], true, true);
     return ADD(SQUARE(plain), SQUARE(wb_permute(turned, 1, 0, 2)));
 }
 

@@ -152,7 +152,7 @@ static wb_array *product_of_all(const wb_array *x, wb_array *slices) {
     const wb_array *slice = x->inputs[1];
     const int64_t steps = slices->sizes[slices->ndim - 1];
     wb_array *all = wb_reshape(slices, slice->sizes[0], slice->sizes[1] * steps);
-    wb_array *y = all ? wb_matmul_op(x->inputs[0], all, x->attributes[0] & 1, false) : NULL;
+    wb_array *y = all ? wb_matmul_transposed(x->inputs[0], all, x->attributes[0] & 1, false) : NULL;
     return y ? wb_reshape(y, x->sizes[0], x->sizes[1], steps) : NULL;
 }
 

@@ -194,7 +194,7 @@ static bool conv_geometry(const char *function, wb_window_desc *desc, const wb_a
     return true;
 }
 
-wb_array *wb_conv_forward_make(wb_array *x, wb_array *filter, wb_window_desc desc) {
+wb_array *wb_conv_op_make(wb_array *x, wb_array *filter, wb_window_desc desc) {
     wb_window_geometry w;
     int64_t sizes[WB_MAX_DIMS];
     if (!wb_is_usable(x)) return wb_refuse("conv", x, "x");
@@ -310,7 +310,7 @@ static bool pool_geometry(const char *function, wb_array *x, const wb_window_des
     return out_sizes(function, w, x, sizes);
 }
 
-wb_array *wb_maxpool_make_op(wb_array *x, wb_window_desc desc) {
+wb_array *wb_maxpool_op_make(wb_array *x, wb_window_desc desc) {
     wb_window_geometry w;
     int64_t sizes[WB_MAX_DIMS];
     if (!wb_is_usable(x)) return wb_refuse("maxpool", x, "x");
@@ -351,7 +351,7 @@ void wb_vjp_pool_gather(wb_array *o, wb_array *g, const bool *want, wb_array **o
     if (want[0]) out[0] = pool_scatter(g, o->inputs[1], o->inputs[0], &w);
 }
 
-wb_array *wb_meanpool_make_op(wb_array *x, wb_window_desc desc) {
+wb_array *wb_meanpool_op_make(wb_array *x, wb_window_desc desc) {
     wb_window_geometry w;
     int64_t sizes[WB_MAX_DIMS];
     if (!wb_is_usable(x)) return wb_refuse("meanpool", x, "x");
@@ -365,18 +365,18 @@ static wb_array *power(wb_array *x, double p) {
     return SELECT(is_zero, NUM(0), wb_pow_number(SELECT(is_zero, NUM(1), x), p));
 }
 
-wb_array *wb_lppool_make_op(wb_array *x, double p, wb_window_desc desc) {
+wb_array *wb_lppool_op_make(wb_array *x, double p, wb_window_desc desc) {
     wb_window_geometry w;
     int64_t sizes[WB_MAX_DIMS];
     if (!wb_is_usable(x)) return wb_refuse("lppool", x, "x");
     if (!(p > 0)) return wb_fail_null(WB_ERROR_ARGUMENT, "lppool: p must be above 0, got %g", p);
     if (!pool_geometry("lppool", x, &desc, &w, sizes)) return NULL;
-    if (isinf(p)) return wb_maxpool_make_op(ABS(x), desc);
+    if (isinf(p)) return wb_maxpool_op_make(ABS(x), desc);
     const wb_dtype dtype = (wb_dtype)x->dtype;
     double count = 1;
     for (int i = 0; i < w.nspatial; i++) count *= (double)w.kernel[i];
     if (wb_dtype_size(dtype) < 4) x = wb_cast(x, WB_F32);
-    wb_array *sum = wb_mul_number(wb_meanpool_make_op(power(ABS(x), p), desc), count);
+    wb_array *sum = wb_mul_number(wb_meanpool_op_make(power(ABS(x), p), desc), count);
     return wb_cast(power(sum, 1 / p), dtype);
 }
 

@@ -172,8 +172,8 @@ static wb_array *shortened(wb_array *x, const void *context) {
     return wb_mul(x, wb_clip_factor(l->norm, l->most, x));
 }
 
-wb_array *wb_gradients_clip_norm(wb_gradients *gradients, double most) {
-    static const char function[] = "wb_gradients_clip_norm";
+wb_array *wb_gradients_clip_total_norm(wb_gradients *gradients, double most) {
+    static const char function[] = "wb_gradients_clip_total_norm";
     if (!check_limit(function, gradients, most)) return NULL;
     const limit l = {wb_gradients_norm(gradients), most};
     wb_array *watched = l.norm ? wb_gradients_watched(gradients) : NULL;

@@ -19,7 +19,7 @@ static matrix matrix_of(const wb_array *x) {
 /* One step of an iteration that brings singular values near 1: x becomes
  * 3.4445 x - 4.7750 a x + 2.0315 a^2 x with a = x x^T, in the smaller of the two orders. */
 static wb_array *nearer(wb_array *x, bool is_wide) {
-    wb_array *a = wb_matmul_op(x, x, !is_wide, is_wide);
+    wb_array *a = wb_matmul_transposed(x, x, !is_wide, is_wide);
     wb_array *b = ADD(MUL(a, NUM(-4.7750)), MUL(wb_matmul(a, a), NUM(2.0315)));
     wb_array *more = is_wide ? wb_matmul(b, x) : wb_matmul(x, b);
     return ADD(MUL(x, NUM(3.4445)), more);

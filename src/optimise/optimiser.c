@@ -322,8 +322,9 @@ static bool check(const wb_setup_desc *desc) {
     if (desc->model->shared_)
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "wb_setup: the model comes from wb_share, which is not trained");
-    else if (!(desc->clip_norm >= 0))
-        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: clip_norm %g is negative", desc->clip_norm);
+    else if (!(desc->clip_total_norm >= 0))
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: clip_total_norm %g is negative",
+                      desc->clip_total_norm);
     else if (desc->compute != WB_F32 && !wb_is_half(desc->compute))
         (void)wb_fail(WB_ERROR_DTYPE, "wb_setup: compute must be f16 or bf16, got %s",
                       wb_dtype_name(desc->compute));
@@ -422,7 +423,7 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     wb_optimiser *o = wb_object_new(&optimiser_class, sizeof *o);
     if (!o) return NULL;
     o->rule = desc.rule;
-    o->clip_norm = desc.clip_norm;
+    o->clip_norm = desc.clip_total_norm;
     o->compute = desc.compute;
     o->send = desc.send;
     o->may_miss = desc.may_miss;
@@ -499,8 +500,8 @@ int64_t wb_skipped(wb_optimiser *o) {
     return known ? o->step - o->counted : 0;
 }
 
-int64_t wb_step(wb_optimiser *optimiser) {
-    if (!optimiser || !wb_optimiser_check("wb_step", optimiser)) return 0;
+int64_t wb_step_count(wb_optimiser *optimiser) {
+    if (!optimiser || !wb_optimiser_check("wb_step_count", optimiser)) return 0;
     return optimiser->step - wb_skipped(optimiser);
 }
 

@@ -102,7 +102,7 @@ static void tell_optimiser(const wb_optimiser *o, wb_text *facts) {
     const struct {
         const char *name;
         double value;
-    } numbers[] = {{".clip_norm", o->clip_norm},
+    } numbers[] = {{".clip_total_norm", o->clip_norm},
                    {".loss_scale", o->first_scale},
                    {".loss_scale_interval", (double)o->scale_interval},
                    {".micro_batches", (double)o->micro_batches},

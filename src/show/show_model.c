@@ -313,9 +313,9 @@ static bool print_leaf(wb_visitor *visitor, const wb_path *path, wb_array **slot
 }
 
 static void print_optimiser(wb_text *out, wb_optimiser *o) {
-    const int64_t steps = wb_step(o), skipped = wb_skipped(o);
+    const int64_t steps = wb_step_count(o), skipped = wb_skipped(o);
     print_rule(out, &o->rule);
-    if (o->clip_norm > 0) wb_text_add(out, ", clip_norm=%g", o->clip_norm);
+    if (o->clip_norm > 0) wb_text_add(out, ", clip_total_norm=%g", o->clip_norm);
     wb_text_add(out, ", %lld step%s", (long long)steps, steps == 1 ? "" : "s");
     if (skipped) wb_text_add(out, ", %lld skipped", (long long)skipped);
     wb_text_add(out, " (\n");

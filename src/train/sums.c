@@ -156,7 +156,7 @@ static wb_array *rank_of(wb_array *p, wb_array *classes, wb_array *label) {
 static wb_array *matrix_of(int64_t K, wb_array *answer, wb_array *label, wb_array *counts) {
     wb_array *answers = wb_cast(AND(EQ(numbers_to(K + 1), answer), counts), WB_F32);
     wb_array *labels = wb_cast(EQ(numbers_to(K), label), WB_F32);
-    return wb_cast(wb_matmul_op(answers, labels, false, true), WB_I64);
+    return wb_cast(wb_matmul_transposed(answers, labels, false, true), WB_I64);
 }
 
 static bool add_classes(wb_sums *s, wb_array *p, wb_array *y) {

@@ -214,7 +214,7 @@ static wb_status keep_if_best(training *t) {
     const double score = t->event.score;
     if (isnan(score) || (at->best_epoch && !(score < at->best_score))) return WB_OK;
     at->best_score = score, at->best_epoch = at->epoch;
-    return at->best ? wb_loadmodel(at->best, t->desc->model) : WB_OK;
+    return at->best ? wb_load_from(at->best, t->desc->model) : WB_OK;
 }
 
 static bool has_plateau(const wb_train_desc *d) {
@@ -359,7 +359,7 @@ static wb_status begin(training *t) {
 
 static wb_status finish(training *t, wb_status status) {
     if (status == WB_OK && t->at.best && t->at.best_epoch)
-        status = wb_loadmodel(t->desc->model, t->at.best);
+        status = wb_load_from(t->desc->model, t->at.best);
     if (status == WB_OK) status = wb_compare_held(t->desc->optimiser, NULL, NULL);
     wb_free(t->at.best);
     if (status != WB_OK && t->desc->optimiser->is_distributed) wb_ranks_fail(); /* they wait */

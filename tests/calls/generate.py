@@ -37,7 +37,7 @@ ANY_OBJECT = {'object', 'objects', 'source', ('wb_gpu', 'x'), ('wb_cpu', 'x'), (
 CONTEXT = {'context', 'user'}  # void * that is handed to functions of the caller
 
 # makers of layers that take no layer over: they look at it, or copy it
-BORROW = {'wb_clone', 'wb_share', 'wb_retain', 'wb_map', 'wb_rebuild', 'wb_get_layer', 'wb_chain_at', 'wb_chain_get', 'wb_chain_slice',
+BORROW = {'wb_clone', 'wb_share', 'wb_keep_layer', 'wb_map', 'wb_rebuild', 'wb_get_layer', 'wb_chain_at', 'wb_chain_get', 'wb_chain_slice',
           'wb_model_as', 'wb_parameter_tree', 'wb_state_tree', 'wb_load_model', 'wb_load_model_as', 'wb_parse_make', 'wb_averaged'}
 # of those, what is not the caller's
 BORROWED_RESULT = {'wb_get_layer', 'wb_chain_at', 'wb_chain_get'}

@@ -266,12 +266,12 @@ static void a_step_over_the_limit_changes_nothing(void **state) {
     assert_int_equal(wb_update(o, model, g), WB_ERROR_MEMORY);
     assert_error(WB_ERROR_MEMORY, "out of memory");
     assert_int_equal(wb_scope_close(), WB_OK);
-    assert_int_equal(wb_step(o), 0);
+    assert_int_equal(wb_step_count(o), 0);
     assert_ptr_equal(wb_get(model, "weight"), weight);
     assert_int_equal(wb_memory_limit(here, 0), WB_OK);
     assert_value(wb_minimum(weight), 1, 0);
     step(o, model, &batch);
-    assert_int_equal(wb_step(o), 1);
+    assert_int_equal(wb_step_count(o), 1);
     wb_free(o), wb_free(model);
 }
 

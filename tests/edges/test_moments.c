@@ -26,7 +26,7 @@ static wb_array *clipped(wb_array *x, double most) {
     wb_layer *model = wb_scale({2}, .bias = false);
     wb_gradients *gradients = NULL;
     wb_array *l = wb_withgradient(loss_of, model, NULL, x, &gradients);
-    if (!l || !wb_gradients_clip_norm(gradients, most)) return NULL;
+    if (!l || !wb_gradients_clip_total_norm(gradients, most)) return NULL;
     wb_array *g = wb_copy(wb_gradients_get(gradients, "scale"));
     wb_free(gradients);
     wb_free(model);
@@ -36,7 +36,7 @@ static wb_array *clipped(wb_array *x, double most) {
 /* The array, at first ones, after a step of which x is the gradient, clipped to a norm of 1. */
 static wb_array *stepped(wb_array *x) {
     wb_layer *model = wb_scale({2}, .bias = false);
-    wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model, .clip_norm = 1);
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model, .clip_total_norm = 1);
     wb_array *l = wb_train_step(loss_of, model, NULL, x, o);
     wb_array *w = l ? wb_copy(wb_get(model, "scale")) : NULL;
     if (w && wb_eval(w) != WB_OK) w = NULL;

@@ -231,7 +231,7 @@ static value product(builder *b, value v) {
     const int64_t k = v.x->sizes[ta ? 0 : 1], n = random_size(b);
     const value w = leaf(b, b->real, 2, tb ? (const int64_t[]){n, k} : (const int64_t[]){k, n});
     wb_array *right = chance(b, 30) ? wb_transpose(wb_transpose(w.x)) : w.x;
-    return (value){wb_matmul_op(v.x, right, ta, tb), v.exact && w.exact};
+    return (value){wb_matmul_transposed(v.x, right, ta, tb), v.exact && w.exact};
 }
 
 static value joined(builder *b, value v) {
@@ -277,7 +277,7 @@ static value windowed(builder *b) {
                                  .cross_correlation = chance(b, 50)};
     switch (below(b, 4)) {
     case 0:
-        return (value){wb_conv_forward_make(turned, f.x, desc), x.exact && f.exact};
+        return (value){wb_conv_op_make(turned, f.x, desc), x.exact && f.exact};
     case 1:
         return (value){wb_maxpool_op(turned, .kernel = {2, 2}, .stride = {1 + below(b, 2)},
                                      .pad = {padding(below(b, 2)), padding(below(b, 2))}),

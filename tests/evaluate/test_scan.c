@@ -31,7 +31,7 @@ static void multiply(void *context, wb_array **carries, wb_array *const *inputs,
 static void there_and_back(void *context, wb_array **carries, wb_array *const *inputs,
                            wb_array **outputs) {
     (void)outputs;
-    wb_array *w = context, *back = wb_matmul_op(w, carries[0], true, false);
+    wb_array *w = context, *back = wb_matmul_transposed(w, carries[0], true, false);
     carries[0] = wb_add(wb_matmul(w, back), inputs[0]);
 }
 

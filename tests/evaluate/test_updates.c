@@ -95,7 +95,7 @@ static double step_of(const wb_device *device, const row *r, list *step) {
     wb_move(device, model);
     const wb_batch batch = {.x = wb_to(device, wb_from(WB_F32, points, 2, 8)),
                             .y = wb_to(device, wb_from(WB_I32, labels, 8))};
-    wb_optimiser *adam = wb_setup(wb_adam(.eta = 0.1), model, .clip_norm = r->clip_norm);
+    wb_optimiser *adam = wb_setup(wb_adam(.eta = 0.1), model, .clip_total_norm = r->clip_norm);
     wb_gradients *grads;
     (void)wb_withgradient(loss, model, &batch, NULL, &grads);
     assert_int_equal(wb_update(adam, model, grads), WB_OK);

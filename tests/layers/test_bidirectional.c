@@ -9,7 +9,7 @@ static bool are_near(wb_array *a, wb_array *b) { return wb_approx(a, b, 1e-5, 1e
 static void both_directions_are_one_above_the_other(void **state) {
     (void)state;
     wb_layer *there = wb_lstm(3, 4), *back = wb_gru(3, 2);
-    wb_layer *both = wb_bidirectional(wb_retain(there), wb_retain(back));
+    wb_layer *both = wb_bidirectional(wb_keep_layer(there), wb_keep_layer(back));
     wb_array *x = wb_normal(WB_F32, 3, 5, 2), *y = wb_apply(both, x);
     assert_sizes(y, 6, 5, 2);
     assert_true(are_near(wb_slice(y, 0, 0, 4, 1), wb_apply(there, x)));

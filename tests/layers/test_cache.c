@@ -201,7 +201,7 @@ static void mistakes(void **state) {
     assert_null(gradients);
     wb_free(model);
     wb_layer *shared = block();
-    model = wb_chain(wb_retain(shared), shared);
+    model = wb_chain(wb_keep_layer(shared), shared);
     assert_int_equal(wb_cache(model, 4), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_cache: a layer that depends on positions must stand in the "
                                     "model once, got a MultiHeadAttention that stands there twice");

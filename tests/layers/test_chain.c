@@ -105,7 +105,7 @@ static void a_chain_is_looked_into(void **state) {
     (void)state;
     wb_layer *a = wb_dense(4, 3), *b = wb_dense(3, 2), *c = wb_fn(wb_relu);
     wb_layer *chain = wb_chain(a, b, c),
-             *named = wb_chain_named({"enc", wb_retain(a)}, {"dec", wb_retain(b)});
+             *named = wb_chain_named({"enc", wb_keep_layer(a)}, {"dec", wb_keep_layer(b)});
     assert_int_equal(wb_chain_count(chain), 3);
     assert_ptr_equal(wb_chain_at(chain, 1), a);
     assert_ptr_equal(wb_chain_at(chain, -1), c);
@@ -152,7 +152,7 @@ static void layers_are_appended(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "the layers have no names, so must the new one");
     assert_int_equal(wb_chain_append(chain, NULL, chain), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_chain_append: a layer cannot be part of itself");
-    wb_layer *around = wb_chain(wb_retain(chain));
+    wb_layer *around = wb_chain(wb_keep_layer(chain));
     assert_int_equal(wb_chain_append(chain, NULL, around), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "the one given is Chain or contains it");
     wb_free(around);

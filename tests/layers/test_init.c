@@ -109,7 +109,7 @@ static void columns_are_orthogonal(void **state) { /* K6 */
             assert_int_equal(wb_dtype_of(w), types[t]);
             assert_int_equal(wb_ndim(w), list[i].ndim);
             wb_array *m = wb_cast(wb_reshape(w, rows, columns), WB_F64);
-            wb_array *square = wb_matmul_op(m, m, !is_wide, is_wide);
+            wb_array *square = wb_matmul_transposed(m, m, !is_wide, is_wide);
             char where[128];
             if (!wb_approx(square, wb_mul_number(wb_eye(WB_F64, n, n), 4), 0,
                            t == 2   ? 0.02

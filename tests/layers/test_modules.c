@@ -30,7 +30,7 @@ static void each_layer_comes_once_from_outside_in(void **state) {
          ":Chain layers.1:Dense layers.2:Chain layers.2.layers.1:flatten layers.3:BatchNorm "},
         {"names", wb_chain_named({"a", wb_dense(1, 1)}, {"b", wb_dropout(0.5)}),
          ":Chain layers.a:Dense layers.b:Dropout "},
-        {"one layer in two places", wb_chain(twice, wb_skip(wb_retain(twice), wb_connect_add)),
+        {"one layer in two places", wb_chain(twice, wb_skip(wb_keep_layer(twice), wb_connect_add)),
          ":Chain layers.1:Dense layers.2:SkipConnection "},
         {"a cell", wb_lstm(2, 3), ":LSTM cell:LSTMCell "},
         {"arrays are none", wb_tree(wb_ones(WB_F32, 2), wb_dense(1, 1)), ":Tree 2:Dense "},

@@ -129,7 +129,7 @@ static void a_layer_has_one_container(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "wb_chain: layer 1, Dense(2 => 2), belongs to another");
     wb_free(layer);
     assert_error(WB_ERROR_ARGUMENT, "wb_free: Dense(2 => 2) belongs to a container");
-    wb_layer *shared = wb_skip(wb_retain(layer), wb_connect_add), *copy = wb_clone(shared);
+    wb_layer *shared = wb_skip(wb_keep_layer(layer), wb_connect_add), *copy = wb_clone(shared);
     wb_free(wb_get_layer(copy, "layers"));
     assert_error(WB_ERROR_ARGUMENT, "wb_free: Dense(2 => 2) belongs to a container");
     wb_free(skip), wb_free(shared), wb_free(copy);

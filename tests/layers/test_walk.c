@@ -109,7 +109,7 @@ static void ties_are_kept(void **state) {
     wb_array *w = wb_ones(WB_F32, 2, 2);
     wb_layer *shared = wb_dense(2, 2);
     wb_layer *model = wb_chain(wb_dense(.given_weight = w, .bias = false), shared,
-                               wb_dense(.given_weight = w, .bias = false), wb_retain(shared));
+                               wb_dense(.given_weight = w, .bias = false), wb_keep_layer(shared));
     assert_int_equal(wb_parameter_count(model), 10);
     wb_layer *copy = wb_map(to_f64, &calls, model);
     assert_int_equal(calls, 3);

@@ -84,7 +84,7 @@ static void norms_are_removed(void **state) {
     wb_layer *shared = wb_weight_norm(wb_dense(2, 2, .dtype = WB_F64));
     wb_layer *lstm = wb_weight_norm(wb_lstm(2, 2, .dtype = WB_F64), "cell.Wh");
     wb_layer *inner = wb_weight_norm(wb_dense(2, 2, .dtype = WB_F64));
-    wb_layer *model = wb_chain(lstm, shared, wb_skip(inner, wb_connect_add), wb_retain(shared));
+    wb_layer *model = wb_chain(lstm, shared, wb_skip(inner, wb_connect_add), wb_keep_layer(shared));
     (void)wb_set(model, "layers.2.g", wb_reshape(wb_vector_of(WB_F64, 2, 3), 2, 1));
     wb_array *x = wb_normal(WB_F64, 2, 3), *y = wb_apply(model, x);
     model = wb_remove_weight_norms(model);

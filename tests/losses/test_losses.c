@@ -641,7 +641,7 @@ static void a_step_over_bad_labels(void **state) {
     assert_null(wb_train_step(of_pending_labels, model, &batch, NULL, o));
     assert_error(WB_ERROR_ARGUMENT, "18 at p");
     assert_true(wb_approx(wb_get(model, "weight"), w, 0, 0, NULL, 0));
-    assert_int_equal(wb_step(o), 0);
+    assert_int_equal(wb_step_count(o), 0);
     wb_free(w), wb_free(o), wb_free(model);
 }
 

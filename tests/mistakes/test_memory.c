@@ -67,7 +67,7 @@ static bool is_no_dropout(void *user, const wb_load_layer *layer) {
 static void load_another(wb_layer *model, int64_t n) {
     wb_layer *other = wb_chain(wb_dense(2, 2 + n, wb_tanh), wb_batchnorm(2 + n), wb_dropout(0.5),
                                wb_skip(wb_dense(2 + n, 2 + n), wb_connect_add), wb_dense(2 + n, 1));
-    if (other) (void)wb_loadmodel(other, model, .layers = is_no_dropout);
+    if (other) (void)wb_load_from(other, model, .layers = is_no_dropout);
     wb_free(other);
 }
 

@@ -497,7 +497,7 @@ static const struct row {
     {"a layer of one chain is put into another",
      in_two_chains,
      {"refused", "wb_chain: layer 2, Dense(2 => 2), belongs to another container already: "
-                 "wb_retain(layer) shares it"}},
+                 "wb_keep_layer(layer) shares it"}},
     {"a layer is freed before the chain that owns it",
      part_freed_before_the_chain,
      {"wb_free: Dense(2 => 2) belongs to a container, an optimiser or gradients"}},

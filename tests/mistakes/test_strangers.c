@@ -35,7 +35,7 @@ static void loaded(void) {
 static void put_into_a_tree(void) { assert_null(wb_tree(stranger)); }
 static void loaded_from(void) {
     wb_layer *model = wb_dense(1, 1);
-    assert_int_equal(wb_loadmodel(model, stranger), WB_ERROR_ARGUMENT);
+    assert_int_equal(wb_load_from(model, stranger), WB_ERROR_ARGUMENT);
     wb_free(model);
 }
 

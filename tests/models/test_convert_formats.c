@@ -76,7 +76,7 @@ static void texts_about_a_file_come_along(void **state) {
 static void ties_are_converted(void **state) {
     (void)state;
     wb_layer *shared = wb_dense(2, 2);
-    wb_layer *model = wb_chain(shared, wb_retain(shared));
+    wb_layer *model = wb_chain(shared, wb_keep_layer(shared));
     assert_int_equal(wb_save(path_of("t.bson"), model), WB_OK);
     assert_int_equal(wb_convert(path_of("t.bson"), path_of("t.safetensors")), WB_OK);
     assert_int_equal(

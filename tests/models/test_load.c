@@ -1,4 +1,4 @@
-/* wb_load, wb_loadmodel and wb_state: what goes where, and what is refused. */
+/* wb_load, wb_load_from and wb_state: what goes where, and what is refused. */
 #include <unistd.h>
 
 #include <weber/state.h>
@@ -51,13 +51,13 @@ static wb_status by_file(wb_layer *to, wb_layer *from, wb_load_desc desc) {
 }
 
 static wb_status by_model(wb_layer *to, wb_layer *from, wb_load_desc desc) {
-    return wb_loadmodel(to, from, .filter = desc.filter, .layers = desc.layers, .user = desc.user,
+    return wb_load_from(to, from, .filter = desc.filter, .layers = desc.layers, .user = desc.user,
                         .partial = desc.partial);
 }
 
 static wb_status by_state(wb_layer *to, wb_layer *from, wb_load_desc desc) {
     wb_file *state = wb_state(from);
-    const wb_status status = wb_loadmodel(to, state, .filter = desc.filter, .layers = desc.layers,
+    const wb_status status = wb_load_from(to, state, .filter = desc.filter, .layers = desc.layers,
                                           .user = desc.user, .partial = desc.partial);
     wb_free(state);
     return status;
@@ -66,7 +66,7 @@ static wb_status by_state(wb_layer *to, wb_layer *from, wb_load_desc desc) {
 static wb_status by_open_file(wb_layer *to, wb_layer *from, wb_load_desc desc) {
     if (wb_save(path, from) != WB_OK) return wb_error_status();
     wb_file *file = wb_open(path);
-    const wb_status status = wb_loadmodel(to, file, .filter = desc.filter, .layers = desc.layers,
+    const wb_status status = wb_load_from(to, file, .filter = desc.filter, .layers = desc.layers,
                                           .user = desc.user, .partial = desc.partial);
     wb_free(file);
     return status;
@@ -295,7 +295,7 @@ static void tied_places_take_equal_arrays(void **state) {
 
 static void a_layer_in_two_places_takes_both(void **state) {
     const way *w = *state;
-    wb_layer *shared = wb_dense(2, 2), *to = wb_chain(shared, wb_retain(shared));
+    wb_layer *shared = wb_dense(2, 2), *to = wb_chain(shared, wb_keep_layer(shared));
     wb_layer *from = filled(wb_chain(wb_dense(2, 2), wb_dense(2, 2)), 4);
     assert_int_equal(w->load(to, from, (wb_load_desc){.start_ = 0}), WB_OK);
     assert_all(to, "layers.2.bias", 4);
@@ -328,7 +328,7 @@ static void a_state_is_saved_and_loaded(void **state) {
     (void)state;
     const wb_device *device = wb_get_device("checked", 0);
     wb_layer *shared = filled(wb_dense(2, 2), 5);
-    wb_layer *model = wb_chain(shared, wb_dropout(.p = 0.5), wb_retain(shared));
+    wb_layer *model = wb_chain(shared, wb_dropout(.p = 0.5), wb_keep_layer(shared));
     assert_int_equal(wb_move(device, model), WB_OK);
     wb_file *s = wb_state(model);
     (void)filled(model, 6);

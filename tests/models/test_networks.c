@@ -57,7 +57,7 @@ static wb_layer *language(void) {
 }
 
 static wb_layer *classifier(void) {
-    wb_layer *words = wb_embedding(9, 4, .padding_idx = 1);
+    wb_layer *words = wb_embedding(9, 4, .padding_idx = 0);
     return wb_chain(words, wb_bidirectional(wb_gru(4, 3), wb_gru(4, 3)), wb_layernorm({6}),
                     wb_maxout(wb_dense(6, 2), wb_dense(6, 2)));
 }

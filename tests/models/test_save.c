@@ -131,7 +131,7 @@ static void arrays_outlive_the_file(void **state) {
 static void a_tie_is_one_record(void **state) {
     const row *r = *state;
     wb_layer *shared = wb_dense(2, 2);
-    wb_layer *model = wb_chain(shared, wb_retain(shared));
+    wb_layer *model = wb_chain(shared, wb_keep_layer(shared));
     assert_int_equal(wb_save(path_of(r->file), model), WB_OK);
     wb_file *file = wb_open(path_of(r->file));
     assert_non_null(file);

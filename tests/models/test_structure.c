@@ -57,7 +57,7 @@ static wb_layer *random_model(test_random *r, int depth) {
     const int64_t count = random_below(r, 7);
     for (int i = 0; i < count; i++) {
         const int64_t again = i ? random_below(r, 4 * i) : 0;
-        layers[i] = i && again < i ? wb_retain(layers[again]) : random_layer(r, depth);
+        layers[i] = i && again < i ? wb_keep_layer(layers[again]) : random_layer(r, depth);
         named[i] = (wb_named){names[i], layers[i]};
     }
     return random_below(r, 3) ? wb_chain_make(count, layers) : wb_chain_named_make(count, named);
@@ -106,7 +106,7 @@ static void all_ties_come_back(void **state) {
     wb_layer *turned =
         wb_conv({3, 4}, 2, 2, .given_weight = wb_permute(wb_get(conv, "weight"), 1, 2, 0, 3));
     wb_layer *model =
-        wb_chain(shared, first, wb_retain(shared),
+        wb_chain(shared, first, wb_keep_layer(shared),
                  wb_dense(.given_weight = wb_transpose(wb_get(first, "weight")), .bias = false),
                  wb_dense(.given_weight = wb_get(first, "weight")), conv, turned);
     assert_int_equal(wb_save(path_of(f->file), model), WB_OK);
@@ -348,7 +348,7 @@ static void every_wrong_byte_is_survived(void **state) {
     static const unsigned char flips[] = {0x01, 0x10, 0x80, 0xff};
     wb_layer *shared = wb_dense(2, 2);
     wb_layer *model = wb_chain(shared, wb_conv({1, 1}, 1, 1, wb_relu, .pad = {1, 1}),
-                               wb_dropout(.p = 0.5), wb_retain(shared),
+                               wb_dropout(.p = 0.5), wb_keep_layer(shared),
                                wb_dense(.given_weight = wb_transpose(wb_get(shared, "weight"))));
     size_t size = 0;
     assert_int_equal(wb_save(path_of("m.bson"), model), WB_OK);

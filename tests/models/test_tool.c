@@ -126,7 +126,7 @@ static void models_are_drawn(void) {
 
 static void what_is_shared_is_shown_once(void) {
     wb_layer *shared = wb_dense(2, 2);
-    wb_layer *model = wb_chain(shared, wb_retain(shared));
+    wb_layer *model = wb_chain(shared, wb_keep_layer(shared));
     expect(wb_save("m.bson", model) == WB_OK);
     wb_free(model);
     expect(weber("show --records m.bson") == 0);

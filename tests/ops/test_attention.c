@@ -130,7 +130,8 @@ static void a_bias_is_added(void **state) {
     (void)state;
     wb_array *weights, *bias = wb_normal(widest(), 3, 2);
     (void)wb_attention(q_of(), k_of(), v_of(), .bias = bias, .weights = &weights);
-    wb_array *scores = wb_mul_number(wb_matmul_op(k_of(), q_of(), true, false), 1 / sqrt(2));
+    wb_array *scores =
+        wb_mul_number(wb_matmul_transposed(k_of(), q_of(), true, false), 1 / sqrt(2));
     wb_array *wanted = wb_softmax(wb_add(scores, bias));
     assert_true(wb_approx(wb_reshape(weights, 3, 2), wanted, coarse(1e-12, 1e-6),
                           coarse(1e-12, 1e-6), NULL, 0));

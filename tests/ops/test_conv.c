@@ -19,7 +19,7 @@ typedef struct conv_row {
 } conv_row;
 
 /* wb_conv_op(x, w) without settings is no standard C11. */
-#define CONV(x, w) wb_conv_forward_make(x, w, (wb_window_desc){.start_ = 0})
+#define CONV(x, w) wb_conv_op_make(x, w, (wb_window_desc){.start_ = 0})
 
 #define PLAIN                                                                                      \
     { .start_ = 0 }
@@ -99,7 +99,7 @@ static void has_the_known_numbers(void **state) {
     for (int k = 0; k < 2; k++) {
         wb_array *x = counting(two ? 4 : 3, x_sizes), *w = counting(two ? 4 : 3, w_sizes), *g[2];
         if (k) x = wb_cast(x, WB_F32), w = wb_cast(w, WB_F32);
-        wb_array *y = wb_conv_forward_make(x, w, row->desc);
+        wb_array *y = wb_conv_op_make(x, w, row->desc);
         if (!y) fail_msg("%s", wb_error_message());
         assert_int_equal(wb_pullback(y, wb_stop_gradient(y), 2, (wb_array *[]){x, w}, g), WB_OK);
         assert_numbers(row->what == FORWARD ? y : g[row->what == DX ? 0 : 1], row->count,
@@ -164,7 +164,7 @@ static void random_convolutions(void **state) {
                  *f = array_random(&r, dtype, -1, 1, ndim, w), *g[2];
         if (random_below(&r, 3) == 0) a = wb_flip(a, (int)random_below(&r, ndim));
         if (random_below(&r, 3) == 0) f = wb_flip(f, (int)random_below(&r, ndim));
-        wb_array *y = wb_conv_forward_make(a, f, desc);
+        wb_array *y = wb_conv_op_make(a, f, desc);
         if (!y) { /* more taken off behind than there is */
             wb_clear_error();
             continue;

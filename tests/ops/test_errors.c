@@ -37,7 +37,7 @@ typedef wb_array *call_fn(void);
       "matmul: A is (2, 5), so B needs 5 rows, but is (4, 3)")                                     \
     X(11, "a matrix and a vector", wb_matmul(F(2, 5), F(4)), SHAPE,                                \
       "matmul: A is (2, 5), so B needs 5 elements, but is (4)")                                    \
-    X(12, "with flags", wb_matmul_op(F(2, 5), F(4, 3), true, true), SHAPE,                         \
+    X(12, "with flags", wb_matmul_transposed(F(2, 5), F(4, 3), true, true), SHAPE,                 \
       "matmul: A is (2, 5) transposed, so B needs 2 columns, but is (4, 3) transposed")            \
     X(13, "a vector is no matrix", wb_matmul(F(5), F(5, 2)), SHAPE,                                \
       "matmul: A must be a matrix, got (5)")                                                       \

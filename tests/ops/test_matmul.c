@@ -8,7 +8,7 @@ static void vectors_and_matrices(void **state) {
     wb_array *a = wb_reshape(wb_vector(1, 2, 3, 4, 5, 6), 2, 3);
     assert_values(wb_matmul(a, wb_vector(1, 0, 2)), 0, 11, 14);
     assert_sizes(wb_matmul(a, wb_vector(1, 0, 2)), 2);
-    assert_values(wb_matmul_op(a, wb_vector(1, 1), true, false), 0, 3, 7, 11);
+    assert_values(wb_matmul_transposed(a, wb_vector(1, 1), true, false), 0, 3, 7, 11);
     assert_values(wb_matmul(wb_reshape(wb_vector(1, 2), 2, 1), wb_reshape(wb_vector(3, 4), 1, 2)),
                   0, 3, 6, 4, 8);
 }
@@ -66,7 +66,7 @@ static void random_products(void **state) {
         const wb_dtype dtype = (const wb_dtype[]){WB_F32, widest(), WB_BF16}[random_below(&r, 3)];
         wb_array *x = in_some_layout(&r, dtype, 2 + (int)random_below(&r, 3), a),
                  *y = in_some_layout(&r, dtype, 2 + (int)random_below(&r, 3), b);
-        wb_array *o = wb_matmul_op(x, y, ta, tb), *g[2];
+        wb_array *o = wb_matmul_transposed(x, y, ta, tb), *g[2];
         if (!o) fail_msg("%s", wb_error_message());
         if (i % 3 == 0)
             o = wb_tanh(wb_add(o, array_random(&r, dtype, -1, 1, 1, (const int64_t[]){m})));
@@ -100,7 +100,7 @@ static void sizes_that_do_not_fit(void **state) {
     assert_error(WB_ERROR_SHAPE, "matmul: A is (2, 5), so B needs 5 elements, but is (4)");
     assert_null(wb_matmul(a, wb_ones(WB_F32, 4, 3)));
     assert_error(WB_ERROR_SHAPE, "matmul: A is (2, 5), so B needs 5 rows, but is (4, 3)");
-    assert_null(wb_matmul_op(a, wb_ones(WB_F32, 5, 3), true, false));
+    assert_null(wb_matmul_transposed(a, wb_ones(WB_F32, 5, 3), true, false));
     assert_error(WB_ERROR_SHAPE, "matmul: A is (2, 5) transposed, so B needs 2 rows, but is "
                                  "(5, 3)");
     assert_null(wb_matmul(wb_ones(WB_F32, 5), a));

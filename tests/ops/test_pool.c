@@ -110,7 +110,7 @@ static void random_pools(void **state) {
         const wb_dtype dtype = random_below(&r, 2) ? WB_F32 : WB_F64;
         wb_array *a = array_random(&r, dtype, -1, 1, ndim, x), *g[1];
         if (random_below(&r, 3) == 0) a = wb_flip(a, (int)random_below(&r, ndim));
-        wb_array *made[3] = {wb_maxpool_make_op(a, desc), wb_meanpool_make_op(a, desc),
+        wb_array *made[3] = {wb_maxpool_op_make(a, desc), wb_meanpool_op_make(a, desc),
                              wb_unfold_make(a, desc)};
         for (int k = 0; k < 3; k++) {
             if (!made[k]) fail_msg("%s", wb_error_message());

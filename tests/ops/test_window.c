@@ -90,7 +90,7 @@ static void is_refused(void **state) {
 }
 
 static wb_array *plain(wb_array *x, wb_array *w) {
-    return wb_conv_forward_make(x, w, (wb_window_desc){.start_ = 0});
+    return wb_conv_op_make(x, w, (wb_window_desc){.start_ = 0});
 }
 
 static void groups_are_convolutions_side_by_side(void **state) {
@@ -121,7 +121,7 @@ static void unfold_and_matmul_make_a_convolution(void **state) {
                                      .cross_correlation = round & 1};
         wb_array *x = array_random(&r, WB_F64, -1, 1, 4, SIZES(7, 6, 3, 2));
         wb_array *w = array_random(&r, WB_F64, -1, 1, 4, SIZES(3, 2, 3, 4));
-        wb_array *y = wb_conv_forward_make(x, w, desc), *columns = wb_unfold_make(x, desc);
+        wb_array *y = wb_conv_op_make(x, w, desc), *columns = wb_unfold_make(x, desc);
         wb_array *product = wb_matmul(columns, wb_reshape(w, 18, 4));
         char where[128];
         if (!wb_approx(y, wb_reshape_make(product, 4, wb_sizes(y)), 1e-12, 1e-12, where,
@@ -143,7 +143,7 @@ static void adjoints_are_adjoint(void **state) {
                       filter[4] = {desc.kernel[0], 2, 2, 5};
         wb_array *x = array_random(&r, WB_F64, -1, 1, 4, sizes),
                  *w = array_random(&r, WB_F64, -1, 1, 4, filter);
-        wb_array *y = wb_conv_forward_make(x, w, desc),
+        wb_array *y = wb_conv_op_make(x, w, desc),
                  *u = array_random(&r, WB_F64, -1, 1, 4, wb_sizes(y));
         const double conv = wb_item(wb_sum(wb_mul(y, u)));
         assert_true(fabs(conv - wb_item(wb_sum(wb_mul(x, wb_conv_data_make(u, w, sizes, desc))))) <

@@ -39,8 +39,8 @@ typedef struct row {
 /* Trains; the mean of all losses. */
 static double train(const row *r, wb_layer *model) {
     wb_optimiser *o =
-        wb_setup(wb_momentum(.eta = 0.05), model, .clip_norm = r->clip, .micro_batches = r->parts,
-                 .compute = r->compute, .loss_scale = r->loss_scale);
+        wb_setup(wb_momentum(.eta = 0.05), model, .clip_total_norm = r->clip,
+                 .micro_batches = r->parts, .compute = r->compute, .loss_scale = r->loss_scale);
     assert_non_null(o);
     wb_loader *data = wb_loader_new(.x = numbers(3, OBSERVATIONS, 0.7),
                                     .y = numbers(2, OBSERVATIONS, 0.3), .batchsize = r->batchsize);
@@ -112,7 +112,7 @@ static void a_loss_is_called_for_each_part(void **state) {
     assert_non_null(wb_train_step(loss, model, &batch, &calls, o));
     assert_int_equal(calls, 4);
     assert_sizes(wb_optimiser_aux(o, "p"), 2, 2);
-    assert_int_equal(wb_step(o), 1);
+    assert_int_equal(wb_step_count(o), 1);
     wb_free(o), wb_free(model);
 }
 
@@ -363,7 +363,7 @@ static void mistakes(void **state) {
         assert_true(wb_approx(p.array, q.array, 0, 0, NULL, 0));
     }
     assert_non_null(wb_train_step(loss, model, &batch, NULL, o));
-    assert_int_equal(wb_step(o), 1);
+    assert_int_equal(wb_step_count(o), 1);
     wb_free(o), wb_free(model), wb_free(before);
 }
 

@@ -58,7 +58,7 @@ static void it_is_an_optimiser(void **state) {
             assert_non_null(wb_train_step(loss, b, &batch, NULL, o));
             assert_int_equal(wb_scope_close(), WB_OK);
         }
-        assert_int_equal(wb_step(wb_params_optimiser(ps)), STEPS);
+        assert_int_equal(wb_step_count(wb_params_optimiser(ps)), STEPS);
         for (wb_parameter p = {0}; wb_next_parameter(a, &p);)
             if (!wb_approx(p.array, wb_get(b, p.path), 1e-5, 1e-6, NULL, 0))
                 fail_msg("%s: %s", rows[i].name, p.path);

@@ -617,7 +617,7 @@ static void mistakes_in_a_step_are_named(void **state) {
         if (!strstr(text, steps_of_own[i].message))
             fail_msg("\"%s\", not \"%s\"", text, steps_of_own[i].message);
         assert_true(wb_at(wb_get(model, "1"), 1) == 2); /* as it was */
-        assert_int_equal(wb_step(o), 0);
+        assert_int_equal(wb_step_count(o), 0);
         wb_free(o), wb_free(model);
     }
 }

@@ -40,7 +40,7 @@ static void reduces(void) {
                 CHECK(is_all(wb_allreduce(x, WB_REDUCE_MEAN), counts[c], (n + 1) / 2.0)); /* N2 */
             for (int root = 0; root < n; root += n - 1) {                                 /* N3 */
                 const double expected = me == root ? sum : me + 1;
-                CHECK(is_all(wb_reduce(x, WB_REDUCE_SUM, root), counts[c], expected));
+                CHECK(is_all(wb_reduce_to(x, WB_REDUCE_SUM, root), counts[c], expected));
                 CHECK(is_all(x, counts[c], me + 1));
                 CHECK(is_all(wb_bcast(x, root), counts[c], root + 1)); /* N1 */
             }
@@ -122,8 +122,8 @@ static void adds_halves(void) {
     for (wb_reduction r = WB_REDUCE_SUM; r <= WB_REDUCE_MIN; r++) {
         wb_array *expected = wb_cast(wb_allreduce(wide, r), WB_BF16);
         CHECK(wb_approx(wb_allreduce(x, r), expected, 0, 0, NULL, 0));
-        CHECK(wb_rank() != n - 1 || wb_approx(wb_reduce(x, r, n - 1), expected, 0, 0, NULL, 0));
-        if (wb_rank() != n - 1) CHECK(wb_reduce(x, r, n - 1));
+        CHECK(wb_rank() != n - 1 || wb_approx(wb_reduce_to(x, r, n - 1), expected, 0, 0, NULL, 0));
+        if (wb_rank() != n - 1) CHECK(wb_reduce_to(x, r, n - 1));
     }
     wb_array *part = wb_slice(x, 0, 0, MIXED / n * n, 1);
     CHECK(wb_approx(wb_reduce_scatter(part, WB_REDUCE_SUM),
@@ -287,8 +287,8 @@ typedef wb_array *collective_fn(wb_array *x);
 static wb_array *sum_of(wb_array *x) { return wb_allreduce(x, WB_REDUCE_SUM); }
 static wb_array *mean_of(wb_array *x) { return wb_allreduce(x, WB_REDUCE_MEAN); }
 static wb_array *max_of(wb_array *x) { return wb_allreduce(x, WB_REDUCE_MAX); }
-static wb_array *to_root(wb_array *x) { return wb_reduce(x, WB_REDUCE_SUM, 1); }
-static wb_array *mean_to_root(wb_array *x) { return wb_reduce(x, WB_REDUCE_MEAN, 0); }
+static wb_array *to_root(wb_array *x) { return wb_reduce_to(x, WB_REDUCE_SUM, 1); }
+static wb_array *mean_to_root(wb_array *x) { return wb_reduce_to(x, WB_REDUCE_MEAN, 0); }
 static wb_array *from_root(wb_array *x) { return wb_bcast(x, 1); }
 static wb_array *gathered(wb_array *x) { return wb_allgather(x); }
 static wb_array *scattered(wb_array *x) { return wb_reduce_scatter(x, WB_REDUCE_SUM); }
@@ -429,7 +429,7 @@ static void alone(void **state) {
     wb_scope_open();
     wb_array *x = wb_vector(1, 2, 3);
     assert_ptr_equal(wb_allreduce(x, WB_REDUCE_SUM), x);
-    assert_ptr_equal(wb_reduce(x, WB_REDUCE_MEAN, 0), x);
+    assert_ptr_equal(wb_reduce_to(x, WB_REDUCE_MEAN, 0), x);
     assert_ptr_equal(wb_bcast(x, 0), x);
     assert_ptr_equal(wb_allgather(x), x);
     assert_ptr_equal(wb_reduce_scatter(x, WB_REDUCE_MAX), x);

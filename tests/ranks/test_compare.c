@@ -372,7 +372,7 @@ static void train_from_files(void) {
     if (says)
         expect(status, says);
     else
-        CHECK(status == WB_OK && wb_step(o) == 2 * epochs_of_training);
+        CHECK(status == WB_OK && wb_step_count(o) == 2 * epochs_of_training);
     wb_free(o), wb_free(model), wb_free(data);
 }
 

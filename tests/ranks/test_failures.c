@@ -535,7 +535,7 @@ typedef struct bad_call {
 
 static wb_array *null(void) { return wb_allreduce(NULL, WB_REDUCE_SUM); }
 static wb_array *sum_of_bool(void) { return wb_allreduce(wb_zeros(WB_BOOL, 2), WB_REDUCE_SUM); }
-static wb_array *mean_of_int(void) { return wb_reduce(wb_zeros(WB_I32, 2), WB_REDUCE_MEAN, 0); }
+static wb_array *mean_of_int(void) { return wb_reduce_to(wb_zeros(WB_I32, 2), WB_REDUCE_MEAN, 0); }
 static wb_array *no_reduction(void) { return wb_allreduce(wb_zeros(WB_F32, 2), (wb_reduction)7); }
 static wb_array *no_root(void) { return wb_bcast(wb_zeros(WB_F32, 2), 1); }
 

@@ -42,7 +42,7 @@ static void collectives(FILE *file) {
     put(file, wb_allreduce(x, WB_REDUCE_SUM));
     put(file, wb_allreduce(x, WB_REDUCE_MAX));
     put(file, wb_bcast(x, wb_total_workers() - 1));
-    put(file, wb_reduce(x, WB_REDUCE_MEAN, 0));
+    put(file, wb_reduce_to(x, WB_REDUCE_MEAN, 0));
     put(file, wb_allgather(wb_slice(x, 0, 0, 1000, 1)));
     put(file, wb_allgather(wb_reduce_scatter(wb_slice(x, 0, 0, 12 * 1000, 1), WB_REDUCE_SUM)));
     CHECK(wb_barrier() == WB_OK && wb_scope_close() == WB_OK);
@@ -54,7 +54,7 @@ static void training(FILE *file) {
     wb_array *x = wb_uniform(WB_F32, 4, 77), *y = wb_sin(x);
     wb_loader *data = wb_loader_new(.x = x, .y = y, .batchsize = 5, .shuffle = true, .shard = true);
     wb_layer *model = wb_chain(wb_dense(4, 9, wb_tanh), wb_batchnorm(9), wb_dense(9, 4));
-    wb_optimiser *adam = wb_setup(wb_adam(), model, .distributed = true, .clip_norm = 0.5);
+    wb_optimiser *adam = wb_setup(wb_adam(), model, .distributed = true, .clip_total_norm = 0.5);
     wb_batch batch = {0};
     for (int i = 0; i < STEPS;)
         while (i < STEPS && wb_next(data, &batch)) {

@@ -64,14 +64,14 @@ typedef wb_array *collective_fn(wb_array *x);
 static wb_array *sum(wb_array *x) { return wb_allreduce(x, WB_REDUCE_SUM); }
 static wb_array *most(wb_array *x) { return wb_allreduce(x, WB_REDUCE_MAX); }
 static wb_array *least(wb_array *x) { return wb_allreduce(x, WB_REDUCE_MIN); }
-static wb_array *to_root(wb_array *x) { return wb_reduce(x, WB_REDUCE_SUM, 1); }
+static wb_array *to_root(wb_array *x) { return wb_reduce_to(x, WB_REDUCE_SUM, 1); }
 static wb_array *from_root(wb_array *x) { return wb_bcast(x, wb_total_workers() - 1); }
 static wb_array *all(wb_array *x) { return wb_allgather(wb_slice(x, 0, 5, 1005, 1)); }
 static wb_array *part(wb_array *x) {
     return wb_reduce_scatter(wb_slice(x, 0, 0, 120000, 1), WB_REDUCE_SUM);
 }
 static wb_array *mean(wb_array *x) { return wb_allreduce(x, WB_REDUCE_MEAN); }
-static wb_array *mean_to_root(wb_array *x) { return wb_reduce(x, WB_REDUCE_MEAN, 0); }
+static wb_array *mean_to_root(wb_array *x) { return wb_reduce_to(x, WB_REDUCE_MEAN, 0); }
 static wb_array *few(wb_array *x) { return wb_allreduce(wb_slice(x, 0, 7, 20, 1), WB_REDUCE_SUM); }
 static wb_array *none(wb_array *x) { return wb_allreduce(wb_slice(x, 0, 0, 0, 1), WB_REDUCE_SUM); }
 
@@ -379,7 +379,7 @@ static int one_round(void) {
     wb_array *x = on_device(1);
     wb_array *all_of_it =
         wb_cpu(wb_add(wb_sum(wb_allreduce(x, WB_REDUCE_SUM)),
-                      wb_add(wb_sum(wb_reduce(x, WB_REDUCE_SUM, 0)),
+                      wb_add(wb_sum(wb_reduce_to(x, WB_REDUCE_SUM, 0)),
                              wb_add(wb_sum(wb_bcast(x, 1)),
                                     wb_add(wb_sum(wb_allgather(x)),
                                            wb_sum(wb_reduce_scatter(x, WB_REDUCE_SUM)))))));

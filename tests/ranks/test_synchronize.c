@@ -96,7 +96,7 @@ static void sends_settings(void) {
     wb_layer *model = wb_chain(wb_dense(3, 4, wb_tanh), wb_dense(4, 4), wb_dense(4, 2));
     wb_optimiser *o =
         wb_setup(wb_rule_chain(wb_clip_grad(.delta = 1 + r), wb_adam(.eta = 0.1 * (r + 1))), model,
-                 .clip_norm = 1 + r);
+                 .clip_total_norm = 1 + r);
     const wb_batch batch = {.x = wb_uniform(WB_F32, 3, 8), .y = wb_uniform(WB_F32, 2, 8)};
     if (r == 0) CHECK(wb_freeze(o, "layers.3") == WB_OK);
     for (int i = 0; i <= r; i++) CHECK(wb_train_step(loss, model, &batch, NULL, o));
@@ -104,7 +104,7 @@ static void sends_settings(void) {
     if (r == 0) CHECK(wb_thaw(o, "layers.3.bias") == WB_OK);
     if (r == 0) CHECK(wb_adjust_path(o, "layers.1", "eta", 0.03125) == WB_OK);
     if (r == 0) CHECK(wb_adjust_named(o, "beta2", 0.5) == WB_OK);
-    CHECK(wb_synchronize(o) == WB_OK && wb_step(o) == 1);
+    CHECK(wb_synchronize(o) == WB_OK && wb_step_count(o) == 1);
     CHECK(setting(o, NULL, "eta") == 0.1 && setting(o, "layers.1.weight", "eta") == 0.03125);
     CHECK(setting(o, "layers.2.weight", "eta") == 0.1);
     CHECK(setting(o, "layers.2.bias", "beta2") == 0.5);

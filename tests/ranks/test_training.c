@@ -142,7 +142,7 @@ static double trained(const char *path) {
     wb_loader *data = wb_loader_new(.x = x, .y = y, .batchsize = s->batch / wb_total_workers(),
                                     .shuffle = true, .shard = true);
     wb_layer *model = s->model();
-    wb_optimiser *o = wb_setup(s->rule(), model, .distributed = true, .clip_norm = s->clip,
+    wb_optimiser *o = wb_setup(s->rule(), model, .distributed = true, .clip_total_norm = s->clip,
                                .micro_batches = s->parts / wb_total_workers(), .send = s->send,
                                .compute = s->compute);
     CHECK(o && data);
@@ -439,8 +439,9 @@ static void train_branches(void) {
     wb_seed(4);
     wb_array *x = numbers(3, BRANCH_OBSERVATIONS, 0.7);
     wb_layer *model = three_branches();
-    wb_optimiser *o = wb_setup(wb_adamw(.eta = 0.01, .lambda = 0.1), model, .distributed = true,
-                               .may_miss = true, .clip_norm = 0.5, .zero = is_divided_among_ranks);
+    wb_optimiser *o =
+        wb_setup(wb_adamw(.eta = 0.01, .lambda = 0.1), model, .distributed = true, .may_miss = true,
+                 .clip_total_norm = 0.5, .zero = is_divided_among_ranks);
     const int64_t n = BRANCH_OBSERVATIONS / wb_total_workers();
     const wb_batch batch = {.x = wb_getobs(x, wb_rank() * n, (wb_rank() + 1) * n)};
     for (int step = 0; step < BRANCH_STEPS; step++)
@@ -609,9 +610,9 @@ static void synchronizes(void) {
     wb_optimiser *o = wb_setup(wb_adam(), model);
     const wb_batch batch = {.x = wb_uniform(WB_F32, 3, 8), .y = wb_uniform(WB_F32, 2, 8)};
     for (int i = 0; i <= wb_rank(); i++) CHECK(wb_train_step(loss, model, &batch, NULL, o));
-    CHECK(wb_step(o) == wb_rank() + 1);
+    CHECK(wb_step_count(o) == wb_rank() + 1);
     CHECK(wb_synchronize(o) == WB_OK);
-    CHECK(wb_step(o) == 1 && wb_skipped(o) == 0);
+    CHECK(wb_step_count(o) == 1 && wb_skipped(o) == 0);
     const wb_batch same = {.x = wb_ones(WB_F32, 3, 8), .y = wb_ones(WB_F32, 2, 8)};
     CHECK(wb_train_step(loss, model, &same, NULL, o));
     wb_array *own = wb_cast(wb_number(sum_of_all(model)), WB_F64);
@@ -756,11 +757,11 @@ static void ends_alike(void) {
     wb_layer *model = dense();
     wb_optimiser *o = wb_setup(wb_adam(), model, .distributed = true);
     CHECK(wb_train(loss, model, data, o, .epochs = 3, .on_step = ends_on_rank_1) == WB_OK);
-    CHECK(wb_step(o) == 3);
+    CHECK(wb_step_count(o) == 3);
     const int64_t batches = wb_loader_length(data);
     CHECK(wb_train(loss, model, data, o, .epochs = 3, .on_epoch = wb_rank() ? NULL : ends) ==
           WB_OK);
-    CHECK(wb_step(o) == 3 + batches);
+    CHECK(wb_step_count(o) == 3 + batches);
     CHECK(wb_barrier() == WB_OK);
     wb_free(o), wb_free(model), wb_free(data);
     CHECK(wb_scope_close() == WB_OK);

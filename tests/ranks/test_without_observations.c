@@ -225,7 +225,7 @@ static void trains(void) {
                        .on_epoch = shows_numbers) == WB_OK);
     for (int e = 0; e < 3 && way < BY_TRAIN; e++)
         while (wb_next(data, &b)) step(model, &b, o);
-    CHECK(!wb_failed() && wb_step(o) == 6 && wb_skipped(o) == 0);
+    CHECK(!wb_failed() && wb_step_count(o) == 6 && wb_skipped(o) == 0);
     char name[64];
     (void)snprintf(name, sizeof name, "%d-%d.npz", way, n);
     if (wb_rank() == 0) CHECK(wb_save(path_of(name), model) == WB_OK);
@@ -276,7 +276,7 @@ static void goes_on(void) {
         CHECK(wb_train_step(recurrent_loss, model, &b, NULL, o));
         CHECK(wb_size(wb_get(model, "layers.2.hidden"), 1) == 2);
     }
-    CHECK(!wb_failed() && wb_step(o) > 0);
+    CHECK(!wb_failed() && wb_step_count(o) > 0);
     wb_free(o), wb_free(model), wb_free(data);
     CHECK(wb_scope_close() == WB_OK);
 }

@@ -69,7 +69,7 @@ static wb_layer *trained(const setting *s, int zero, wb_optimiser **optimiser, d
     wb_seed(7);
     wb_layer *model = model_of(s);
     wb_optimiser *o =
-        wb_setup(s->rule, model, .distributed = true, .zero = zero, .clip_norm = s->clip,
+        wb_setup(s->rule, model, .distributed = true, .zero = zero, .clip_total_norm = s->clip,
                  .micro_batches = s->micro_batches, .paths = {s->path}, .compute = s->compute,
                  .loss_scale = s->loss_scale, .send = s->send);
     CHECK(o);

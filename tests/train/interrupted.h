@@ -66,12 +66,12 @@ static inline run begin(const kind *k, uint64_t seed) {
     wb_seed(seed);
     wb_layer *inner = wb_dense(6, 6, wb_tanh);
     r.model = k->tied
-                  ? wb_chain(wb_dense(4, 6), inner, wb_dropout(.p = 0.3), wb_retain(inner),
+                  ? wb_chain(wb_dense(4, 6), inner, wb_dropout(.p = 0.3), wb_keep_layer(inner),
                              wb_dense(6, 3))
                   : wb_chain(wb_dense(4, 6, wb_tanh), wb_dropout(.p = 0.3), inner, wb_dense(6, 3));
     r.optimiser = k->in_parts
                       ? wb_setup(k->rule(), r.model, .paths = {{"*.bias", wb_adam(.eta = 3e-3)}})
-                      : wb_setup(k->rule(), r.model, .clip_norm = k->clip_norm);
+                      : wb_setup(k->rule(), r.model, .clip_total_norm = k->clip_norm);
     assert_false(wb_failed());
     return r;
 }

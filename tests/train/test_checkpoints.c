@@ -241,7 +241,7 @@ typedef struct child {
 
 static bool limit_files(const wb_train_event *event) {
     const child *c = event->user;
-    if (wb_step(event->optimiser) == c->at) (void)files_may_have(c->bytes);
+    if (wb_step_count(event->optimiser) == c->at) (void)files_may_have(c->bytes);
     return true;
 }
 

@@ -19,7 +19,7 @@ static void loop(run *r, int64_t cut, const char *path) {
             wb_array *l = wb_withgradient(loss, r->model, &batch, NULL, &g);
             assert_int_equal(wb_update(r->optimiser, r->model, g), WB_OK);
             assert_true(isfinite(wb_item(l)));
-            if (wb_step(r->optimiser) != cut) continue;
+            if (wb_step_count(r->optimiser) != cut) continue;
             leave(r, path);
             assert_int_equal(wb_batch_end(&batch), WB_OK);
             return;
@@ -68,12 +68,12 @@ static void a_training_goes_on_where_it_was_stopped(void **state) {
             run r = begin(adam, 5);
             r.stop_at = stop;
             assert_int_equal(train(&r, checkpoint, rests[i], 0), WB_OK);
-            assert_int_equal(wb_step(r.optimiser), stop);
+            assert_int_equal(wb_step_count(r.optimiser), stop);
             end(&r);
             r = begin(adam, 99);
             assert_int_equal(train(&r, checkpoint, rests[i], 0), WB_OK);
             assert_int_equal(r.calls, STEPS - stop);
-            assert_int_equal(wb_step(r.optimiser), STEPS);
+            assert_int_equal(wb_step_count(r.optimiser), STEPS);
             leave(&r, path_of("now.npz"));
             assert_same_files(path_of("whole.npz"), path_of("now.npz"));
             for (int k = stop / BATCHES; k < EPOCHS; k++)
@@ -230,7 +230,7 @@ static void more_objects_come_along(void **state) {
                                   .on_step = part ? stop : keep_best, .user = best,
                                   .checkpoint = checkpoint, .more = {{"best", best}}),
                          WB_OK);
-        assert_int_equal(wb_step(r.optimiser), BATCHES + 4 + part);
+        assert_int_equal(wb_step_count(r.optimiser), BATCHES + 4 + part);
         lowest[part] = wb_item(wb_get(best, "loss"));
         end(&r);
         wb_free(best);

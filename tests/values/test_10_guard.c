@@ -48,8 +48,8 @@ static void a_bad_step_changes_nothing(void **state) {
     const struct row *row = *state;
     for (int i = 0; i < 4; i++) {
         wb_layer *model = wb_tree(wb_vector(1, 1)), *spared = wb_clone(model);
-        wb_optimiser *o = wb_setup(rule_of(i), model, .clip_norm = row->clip_norm);
-        wb_optimiser *of_spared = wb_setup(rule_of(i), spared, .clip_norm = row->clip_norm);
+        wb_optimiser *o = wb_setup(rule_of(i), model, .clip_total_norm = row->clip_norm);
+        wb_optimiser *of_spared = wb_setup(rule_of(i), spared, .clip_total_norm = row->clip_norm);
         assert_int_equal(step(o, model, 0.5, -2), WB_OK);
         assert_int_equal(step(of_spared, spared, 0.5, -2), WB_OK);
         assert_int_equal(step(o, model, row->x1, row->x2), WB_OK);
@@ -58,7 +58,7 @@ static void a_bad_step_changes_nothing(void **state) {
         assert_int_equal(step(of_spared, spared, 0.25, 3), WB_OK);
         assert_same_bits(wb_get(model, "1"), wb_get(spared, "1"), row->name);
         assert_int_equal(wb_skipped(o), 1);
-        assert_int_equal(wb_step(o), 2);
+        assert_int_equal(wb_step_count(o), 2);
         assert_int_equal(step(o, model, 0.25, 3), WB_OK);
         assert_true(isfinite(wb_item(wb_sum(wb_get(model, "1")))));
         wb_free(o), wb_free(of_spared), wb_free(model), wb_free(spared);
@@ -87,16 +87,16 @@ static void a_norm_of_one_array_stops_the_whole_step(void **state) {
     };
     for (int i = 0; i < 4; i++) {
         wb_layer *model = wb_tree(wb_vector(0, 1), wb_vector(2, 3));
-        wb_optimiser *o = wb_setup(cases[i].rule, model, .clip_norm = cases[i].clip_norm);
+        wb_optimiser *o = wb_setup(cases[i].rule, model, .clip_total_norm = cases[i].clip_norm);
         const wb_batch none = {0};
         for (int k = 0; k < 2; k++) assert_non_null(wb_train_step(root, model, &none, NULL, o));
         assert_int_equal(wb_skipped(o), 2);
-        assert_int_equal(wb_step(o), 0);
+        assert_int_equal(wb_step_count(o), 0);
         assert_values(wb_get(model, "1"), 0, 0, 1);
         assert_values(wb_get(model, "2"), 0, 2, 3);
         assert_int_equal(wb_set(model, "1", wb_vector(4, 1)), WB_OK);
         assert_non_null(wb_train_step(root, model, &none, NULL, o));
-        assert_int_equal(wb_step(o), 1);
+        assert_int_equal(wb_step_count(o), 1);
         assert_true(wb_at(wb_get(model, "2"), 0) < 2);
         wb_free(o), wb_free(model);
     }
@@ -264,7 +264,7 @@ static void train_until(double bad, const char *message) {
         WB_ERROR_NUMBER);
     assert_error(WB_ERROR_NUMBER, message);
     assert_int_equal(steps, 3);
-    assert_int_equal(wb_step(o), 3);
+    assert_int_equal(wb_step_count(o), 3);
     assert_same_bits(wb_get(model, "1"), wb_get(wanted, "1"), "parameters before the bad batch");
     wb_free(of_wanted), wb_free(wanted), wb_free(o), wb_free(data), wb_free(model);
 }

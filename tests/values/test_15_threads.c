@@ -22,7 +22,7 @@ static int products(wb_array **out) {
         const int64_t *s = shapes[i];
         out[n++] = wb_matmul(random_array(s[0], s[1]), random_array(s[1], s[2]));
     }
-    out[n++] = wb_matmul_op(random_array(200, 300), random_array(250, 200), true, true);
+    out[n++] = wb_matmul_transposed(random_array(200, 300), random_array(250, 200), true, true);
     out[n++] = wb_matmul(random_array(40, 30, 50), random_array(30, 20, 50));
     out[n++] = wb_matmul(random_array(2000, 600), random_array(600));
     out[n++] = wb_relu(
@@ -75,7 +75,7 @@ static int training(wb_array **out) {
     wb_layer *model =
         wb_chain(wb_conv({3, 3}, 1, 6, wb_relu), wb_maxpool({2, 2}), wb_flatten(),
                  wb_dropout(.p = 0.3), wb_dense(13 * 13 * 6, 40, wb_gelu), wb_dense(40, 10));
-    wb_optimiser *o = wb_setup(wb_adam(.eta = 0.01), model, .clip_norm = 1);
+    wb_optimiser *o = wb_setup(wb_adam(.eta = 0.01), model, .clip_total_norm = 1);
     double labels[33];
     for (int i = 0; i < 33; i++) labels[i] = i % 10;
     const wb_batch batch = {.x = random_array(28, 28, 1, 33),

@@ -307,7 +307,7 @@ static void a_part_of_an_array_is_no_tie(void **state) {
 static void a_layer_in_two_places_is_one(void **state) {
     (void)state;
     wb_layer *dense = wb_dense(2, 2, .init = wb_ones_init);
-    wb_layer *model = wb_chain(dense, wb_retain(dense));
+    wb_layer *model = wb_chain(dense, wb_keep_layer(dense));
     assert_int_equal(wb_parameter_count(model), 6);
     wb_optimiser *o = wb_setup(wb_descent(.eta = 0.125), model);
     wb_array *x = wb_reshape(wb_vector(1, 2), 2, 1);

@@ -47,7 +47,7 @@ static void automatic_layers_follow_the_flag(void **state) {
 
 static void others_do_not(void **state) {
     (void)state;
-    wb_layer *d = wb_dropout(.p = 0.5), *model = wb_chain(wb_tree(wb_chain(wb_retain(d))));
+    wb_layer *d = wb_dropout(.p = 0.5), *model = wb_chain(wb_tree(wb_chain(wb_keep_layer(d))));
     for (int flag = 0; flag < 2; flag++) {
         (void)wb_training(flag != 0);
         assert_int_equal(wb_train_mode(model), WB_OK);

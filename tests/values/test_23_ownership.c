@@ -67,10 +67,10 @@ static void lists_are_counted(void **state) {
 static void a_retained_layer_has_two_owners(void **state) {
     (void)state;
     wb_layer *dense = good();
-    assert_null(wb_chain(wb_retain(dense), failed()));
+    assert_null(wb_chain(wb_keep_layer(dense), failed()));
     wb_clear_error();
     assert_int_equal(wb_parameter_count(dense), 6); /* ours is left */
-    wb_layer *chain = wb_chain(dense, wb_retain(dense));
+    wb_layer *chain = wb_chain(dense, wb_keep_layer(dense));
     wb_free(chain);
 }
 

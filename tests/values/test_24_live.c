@@ -207,7 +207,7 @@ static void a_program_leaves_nothing(void **state) {
         wb_loader *data =
             wb_loader_new(.x = wb_uniform(WB_F32, 3, 20), .y = wb_uniform(WB_F32, 1, 20),
                           .batchsize = 4, .shuffle = true);
-        wb_optimiser *o = wb_setup(wb_adam(), model, .clip_norm = 1);
+        wb_optimiser *o = wb_setup(wb_adam(), model, .clip_total_norm = 1);
         const wb_status status = wb_train(loss, model, data, o, .epochs = 2, .user = &fails_at);
         assert_int_equal(status, fails_at < 5 ? WB_ERROR_SHAPE : WB_OK);
         wb_clear_error();

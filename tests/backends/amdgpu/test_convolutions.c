@@ -92,7 +92,7 @@ static int64_t compute(const row *r, const wb_device *device, double *result) {
     wb_scope_open();
     wb_seed(7);
     wb_array *x = like(r, device, r->ndim, r->x), *w = like(r, device, r->ndim, r->w), *all[CALLS];
-    all[0] = wb_conv_forward_make(x, w, r->desc);
+    all[0] = wb_conv_op_make(x, w, r->desc);
     bool done = all[0] != NULL;
     wb_array *v = done ? like(r, device, r->ndim, wb_sizes(all[0])) : NULL;
     done = done && wb_pullback(all[0], v, 2, (wb_array *[]){x, w}, all + 1) == WB_OK;
@@ -182,7 +182,7 @@ static bool becomes_a_graph(void) {
     for (int i = 0; i < RUNS && done; i++) {
         wb_scope_open();
         wb_array *y = x;
-        for (int k = 0; k < LAYERS; k++) y = wb_conv_forward_make(y, w, layer.desc);
+        for (int k = 0; k < LAYERS; k++) y = wb_conv_op_make(y, w, layer.desc);
         done = wb_read_f64(wb_sum(y), &sum, 1) == WB_OK;
         (void)wb_scope_close();
     }

@@ -38,7 +38,7 @@ static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
 }
 
 static bool lower_rate(const wb_train_event *event) {
-    const int64_t step = wb_step(event->optimiser);
+    const int64_t step = wb_step_count(event->optimiser);
     if (step % 100 == 0) (void)wb_adjust(event->optimiser, 0.01 / (1 + (double)step / 100));
     return true;
 }

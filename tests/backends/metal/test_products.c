@@ -62,7 +62,7 @@ static results convolution(const row *r, const wb_device *device) {
     const int64_t groups = r->window.groups ? r->window.groups : 1;
     wb_array *x = place(r, device, wb_uniform(WB_F32, r->sizes[0], 7, r->sizes[1], 2));
     wb_array *w = place(r, device, wb_uniform(WB_F32, 3, 3, r->sizes[1] / groups, r->sizes[2]));
-    wb_array *y = wb_conv_forward_make(x, w, r->window), *of[] = {x, w}, *g[2] = {NULL};
+    wb_array *y = wb_conv_op_make(x, w, r->window), *of[] = {x, w}, *g[2] = {NULL};
     (void)wb_gradient_of(wb_sum(wb_mul(y, y)), 2, of, g);
     return (results){{y, g[0], g[1]}};
 }
