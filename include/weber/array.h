@@ -31,7 +31,7 @@
  *       schedule, file, tree from its maker
  *     a layer given to a container or chain    the container's       with it, also where the call
  *                                                                      fails
- *     the same, to stand in two of them        each has one hold     wb_keep_layer before the second
+ *     the same, to stand in two of them        each has one hold     wb_keep_layer, once more
  *     an array given to a maker (.given_bias)  held by the layer     with it; your hold stays yours
  *     wb_get_layer, wb_chain_at                the model's           not at all; wb_keep_layer and
  *                                                                      wb_free to outlive it

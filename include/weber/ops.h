@@ -200,8 +200,8 @@ WB_API wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int6
 /* ---- contractions ---- */
 
 /* A (m, k, batch...) times B (k, n, batch...) is (m, n, batch...); a B of one dimension (k) gives
- * (m). Batch sizes broadcast. wb_matmul_transposed reads A as (k, m) or B as (n, k) where asked. Floating
- * types only. */
+ * (m). Batch sizes broadcast. wb_matmul_transposed reads A as (k, m) or B as (n, k) where asked.
+ * Floating types only. */
 WB_API wb_array *wb_matmul(wb_array *a, wb_array *b);
 WB_API wb_array *wb_matmul_transposed(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b);
 

@@ -150,8 +150,9 @@ WB_API wb_status wb_gradients_clip(wb_gradients *gradients, double limit);
  * f64. */
 WB_API wb_array *wb_gradients_norm(const wb_gradients *gradients);
 
-/* Scales all so that their common norm is at most limit, as .clip_total_norm of wb_setup: a step whose
- * norm is not finite is skipped. Returns the norm before, owned by the scope; NULL on failure. */
+/* Scales all so that their common norm is at most limit, as .clip_total_norm of wb_setup: a step
+ * whose norm is not finite is skipped. Returns the norm before, owned by the scope; NULL on
+ * failure. */
 WB_API wb_array *wb_gradients_clip_total_norm(wb_gradients *gradients, double limit);
 
 /* Each becomes fn's result for its path, of the same sizes; those that are NULL are left out. On
@@ -180,7 +181,7 @@ typedef struct wb_setup_desc {
     double loss_scale; /* where the scale of the loss begins, 32768 is usual with f16; 0: none */
     int64_t loss_scale_interval; /* good steps after which it doubles; default 2000 */
     double
-        clip_total_norm; /* gradients are scaled so that their common 2-norm is at most this; 0: not */
+        clip_total_norm; /* gradients are scaled so that the 2-norm of all is at most this; 0: not */
     wb_path_rule paths[WB_PATH_RULES]; /* what has a rule of its own; the first that matches */
     /* several processes train one model (weber/distributed.h): rank 0's parameters are sent to all
      * now, and each step is that of one process over the batches of all ranks together; what layers
@@ -195,9 +196,9 @@ typedef struct wb_setup_desc {
     int64_t micro_batches; /* wb_train_step computes each batch in so many parts; default 1 */
 } wb_setup_desc;
 
-/* wb_setup(rule, model) or wb_setup(rule, model, .clip_total_norm = 1). Parts of the model may have rules
- * of their own, in the place of the main one; no decay for biases, and a smaller rate for the first
- * layer:
+/* wb_setup(rule, model) or wb_setup(rule, model, .clip_total_norm = 1). Parts of the model may have
+ * rules of their own, in the place of the main one; no decay for biases, and a smaller rate for the
+ * first layer:
  *
  *     wb_setup(wb_adamw(.lambda = 1e-2), model,
  *              .paths = {{"*.bias", wb_adam()}, {"layers.1", wb_adamw(.eta = 1e-4)}});
@@ -233,8 +234,8 @@ typedef struct wb_setup_desc {
  * other in each step, and wait for the answer. Not together with .micro_batches.
  *
  * ZeRO: with .zero = 1 each of N ranks keeps an N-th of the rule's states and computes that part of
- * the step, with the bits of a step without it (with .clip_total_norm if .micro_batches is given, too).
- * Rules that look at more than single elements (wb_lamb, wb_muon, norms, rules of your own unless
+ * the step, with the bits of a step without it (with .clip_total_norm if .micro_batches is given,
+ * too). Rules that look at more than single elements (wb_lamb, wb_muon, norms, rules of your own unless
  * they say is_elementwise) have whole arrays, each on one rank. Files have whole states, and know
  * nothing of ranks; all ranks must call wb_save, wb_checkpoint_save, wb_optimiser_get and
  * wb_averaged, and rank 0 alone writes. (Rajbhandari and others 2020)

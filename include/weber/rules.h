@@ -298,8 +298,8 @@ WB_API wb_rule wb_lion_make(wb_lion_desc desc);
  *   wb_weight_decay  g + lambda x            wb_sign_decay  g + lambda sign(x)
  *   wb_clip_grad     g between -delta and delta
  *   wb_clip_norm     g min(omega / |g|, 1), |g| the p-norm of this array alone, (sum |g|^p)^(1/p)
- *                    (wb_setup's clip_total_norm is the 2-norm of all). Where the 2-norm of an array's
- *                    gradient is not finite, the whole step is skipped, and counted by
+ *                    (wb_setup's clip_total_norm is the 2-norm of all). Where the 2-norm of an
+ *                    array's gradient is not finite, the whole step is skipped, and counted by
  *                    wb_skipped, as with clip_total_norm
  *   wb_accum_grad    passes the mean of n gradients on at each n-th step; at the others neither
  *                    parameter nor the states of the rules after it change */

@@ -131,7 +131,7 @@ WB_API wb_status wb_load_named_make(const char *path, int64_t count, const wb_na
  *         while (wb_next(loader, &batch)) {
  *             ...
  *             if (wb_step_count(adam) % 100 == 0)
- *                 wb_checkpoint_save("run/", wb_step_count(adam), 3, {"model", model}, ... as above);
+ *                 wb_checkpoint_save("run/", wb_step_count(adam), 3, ... as above);
  *         }
  *     } */
 

@@ -149,7 +149,7 @@ static void optimisers(void **state) {
                     "  2.bias = Leaf(m, v: f32 (1)),\n"
                     "  3 = tied,\n"
                     ")\n");
-    char text[60];
+    char text[46];
     assert_int_equal(wb_show_text(p, text, sizeof text), WB_OK);
     assert_string_equal(text, "Momentum(eta=0.1, rho=0.9), clip_total_norm=1");
     wb_free(o), wb_free(p), wb_free(model);
