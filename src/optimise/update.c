@@ -87,8 +87,7 @@ static wb_array *clip(wb_optimiser *o, wb_array *watched) {
     /* a sum that is rounded alike whatever the step does with it */
     if (o->sharing && wb_evaluate_roots(1, &norm) != WB_OK) return NULL;
     for (int64_t i = 0; i < o->group_count; i++)
-        if (o->sums[i])
-            o->sums[i] = wb_mul(o->sums[i], wb_clip_factor(norm, o->clip_norm, o->sums[i]));
+        if (o->sums[i]) o->sums[i] = wb_shortened(o->sums[i], norm, wb_constant(o->clip_norm));
     return wb_add(watched, norm);
 }
 
