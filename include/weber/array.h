@@ -47,7 +47,9 @@ typedef struct wb_device wb_device;
 /* ---- scopes and lifetime ---- */
 
 /* Opens a scope on this thread; the next wb_scope_close closes it. Scopes nest. On failure (out of
- * memory) none was opened. */
+ * memory) none was opened. A function that you give to Weber, as a loss, a map or a layer's forward
+ * function, closes each scope that it opens and no other: else its call fails with
+ * WB_ERROR_ARGUMENT. */
 WB_API wb_status wb_scope_open(void);
 
 /* Closes the innermost scope: what was kept, or put into a model, is evaluated in one plan and

@@ -7,6 +7,7 @@
 #include "array/state.h"
 #include "array/thread.h"
 #include "array/use.h"
+#include "array/user_call.h"
 #include "base/memory.h"
 #include "evaluate/evaluate.h"
 #include "gradient/mode.h"
@@ -352,7 +353,10 @@ static int apply(wb_layer *layer, int count, wb_array *const *inputs, int most,
     const wb_layer *before = outer ? outer->inner : NULL;
     if (outer) outer->inner = layer;
     const int64_t states = wb_state_begin();
+    wb_user_call call;
+    wb_user_call_begin(&call, "the forward function");
     int given = forward(layer, count, inputs, results);
+    if (!wb_user_call_end(&call, NULL)) given = 0;
     if (given > most) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "gives %d arrays, %d wanted; wb_apply_many takes several",
                       given, most);

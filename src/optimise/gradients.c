@@ -3,6 +3,7 @@
 #include "array/divisor.h"
 #include "array/state.h"
 #include "array/use.h"
+#include "array/user_call.h"
 
 #include <string.h>
 
@@ -210,13 +211,16 @@ wb_array *wb_gradients_weight(const wb_gradients *g) {
 }
 
 /* The loss, with what it hands out and was divided by. */
-static wb_array *call(wb_gradients *g, wb_loss_fn *loss, const wb_batch *batch, void *user,
-                      const wb_precision *precision) {
+static wb_array *call(const char *function, wb_gradients *g, wb_loss_fn *loss,
+                      const wb_batch *batch, void *user, const wb_precision *precision) {
     wb_divisor divisor = {.notes = 0};
     const bool before = wb_set_training(true);
     wb_aux_list *const outer = wb_aux_to(&g->aux);
     wb_divisor *const outer_divisor = wb_divisor_to(&divisor);
+    wb_user_call of_loss;
+    wb_user_call_begin(&of_loss, "the loss function");
     wb_array *l = wb_precision_call(precision, g, loss, batch, user);
+    if (!wb_user_call_end(&of_loss, function)) l = NULL;
     (void)wb_divisor_to(outer_divisor);
     (void)wb_aux_to(outer);
     (void)wb_set_training(before);
@@ -229,7 +233,7 @@ wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *l
     const int64_t states = wb_state_begin();
     g->observations = wb_observations_of(batch);
     g->weighting = precision ? precision->weighting : WB_WEIGHTED_NOT;
-    wb_array *l = call(g, loss, batch, user, precision);
+    wb_array *l = call(function, g, loss, batch, user, precision);
     if (!l && !wb_failed())
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the loss function returned NULL without an error",
                       function);

@@ -4,6 +4,7 @@
 #include <weber/distributed.h>
 
 #include "array/divisor.h"
+#include "array/user_call.h"
 #include "data/loader.h"
 #include "gradient/mode.h"
 #include "layers/layer.h"
@@ -23,15 +24,24 @@ static bool check(const wb_evaluate_desc *d) {
     return false;
 }
 
+static wb_array *call(const wb_evaluate_desc *d, wb_loss_fn *fn, const char *what,
+                      const wb_batch *batch) {
+    wb_user_call call;
+    wb_user_call_begin(&call, what);
+    wb_array *result = fn(d->model, batch, d->user);
+    return wb_user_call_end(&call, "wb_evaluate") ? result : NULL;
+}
+
 static wb_array *predict(const wb_evaluate_desc *d, const wb_batch *batch) {
-    return d->predict ? d->predict(d->model, batch, d->user) : wb_apply(d->model, batch->x);
+    if (!d->predict) return wb_apply(d->model, batch->x);
+    return call(d, d->predict, "predict", batch);
 }
 
 static bool add_loss(wb_sums *sums, const wb_batch *batch) {
     const wb_evaluate_desc *d = sums->desc;
     wb_divisor divisor = {.notes = 0};
     wb_divisor *const outer = wb_divisor_to(&divisor);
-    wb_array *l = d->loss(d->model, batch, d->user);
+    wb_array *l = call(d, d->loss, "the loss function", batch);
     (void)wb_divisor_to(outer);
     wb_array *by = wb_divisor_take(&divisor);
     const bool added = wb_sums_add_loss(sums, l, by, batch->size);

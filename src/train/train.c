@@ -8,6 +8,7 @@
 #include <weber/state.h>
 
 #include "array/use.h"
+#include "array/user_call.h"
 #include "base/given.h"
 #include "data/loader.h"
 #include "layers/layer.h"
@@ -29,7 +30,18 @@ typedef struct training {
 } training;
 
 static void call(training *t, wb_train_fn *callback) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "the callback");
     if (callback && !callback(&t->event)) t->stopped = true;
+    (void)wb_user_call_end(&call, "wb_train");
+}
+
+static double score(training *t) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "the score's function");
+    const double score = t->desc->score(&t->event);
+    (void)wb_user_call_end(&call, "wb_train");
+    return score;
 }
 
 /* ---- ranks stop together ---- */
@@ -232,7 +244,7 @@ static wb_status take_first_score(training *t) {
 
 static wb_status judge(training *t) {
     const wb_train_desc *d = t->desc;
-    t->event.score = d->score              ? d->score(&t->event)
+    t->event.score = d->score              ? score(t)
                      : t->event.validation ? t->event.validation->loss
                                            : t->event.mean_loss;
     wb_status status = wb_failed() ? wb_error_status() : take_first_score(t);
