@@ -414,6 +414,10 @@ static wb_status load_from(const wb_load_desc *desc, const char *key, attempt *a
     if (source.root && desc->rename) source.root = wb_rename(file, source.root, desc->rename);
     a->is_renamed = desc->rename && source.root;
     const wb_status status = source.root ? load_source(&source, desc) : wb_error_status();
+    if (file->rename_note && status == WB_OK)
+        wb_log_line(WB_LOG_WARN, "%s: %s", file->path, file->rename_note);
+    else if (file->rename_note)
+        wb_error_add("%s", file->rename_note);
     wb_free(file);
     return status;
 }
