@@ -149,10 +149,11 @@ static bool check_source(const char *name, const wb_array *x, const wb_loader *l
         status =
             wb_fail(WB_ERROR_SHAPE, "loader: %s is empty, its sizes are %s", name, wb_text_of(x));
     else if (loader->count && wb_numobs(x) != loader->observations)
-        status = wb_fail(
-            WB_ERROR_SHAPE, "loader: %s has %lld observations in %s, but %s has %lld in %s",
-            loader->sources[0].name, (long long)loader->observations,
-            wb_text_of(loader->sources[0].array), name, (long long)wb_numobs(x), wb_text_of(x));
+        status = wb_fail(WB_ERROR_SHAPE,
+                         "loader: %s has %lld observation%s in %s, but %s has %lld in %s",
+                         loader->sources[0].name, (long long)loader->observations,
+                         loader->observations == 1 ? "" : "s", wb_text_of(loader->sources[0].array),
+                         name, (long long)wb_numobs(x), wb_text_of(x));
     else if (loader->count && x->device != loader->sources[0].array->device)
         status =
             wb_fail(WB_ERROR_ARGUMENT, "loader: %s is on %s, but %s on %s", loader->sources[0].name,
@@ -254,8 +255,8 @@ static bool plan_epochs(wb_loader *loader) {
     loader->length = n / size + (n % size != 0 && !loader->desc.drop_partial);
     if (loader->length == 0) {
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "loader: drop_partial leaves no batch: %lld observations, batchsize %lld%s",
-                      (long long)n, (long long)loader->desc.batchsize,
+                      "loader: drop_partial leaves no batch: %lld observation%s, batchsize %lld%s",
+                      (long long)n, n == 1 ? "" : "s", (long long)loader->desc.batchsize,
                       loader->shards > 1 ? " on each rank" : "");
         return false;
     }
@@ -490,8 +491,12 @@ static void apply_maps(const wb_loader *loader, wb_batch *batch) {
     wb_user_call call;
     wb_user_call_begin(&call, "a function of the loader's");
     if (loader->desc.observe) wb_collate(loader, batch);
+    const uint64_t errors = wb_error_count();
     for (int i = 0; i < loader->map_count && !wb_failed(); i++)
         loader->maps[i].fn(batch, loader->maps[i].user);
+    (void)wb_error_prefix(errors,
+                          "loader: map of batch %lld of epoch %lld: ", (long long)batch->index,
+                          (long long)batch->epoch);
     (void)wb_user_call_end(&call, "loader");
 }
 
@@ -556,6 +561,21 @@ static bool start_epoch(wb_loader *loader) {
         wb_order_shuffle(loader->order, loader->observations, loader->desc.seed, loader->epoch);
     if (!loader->gathers) wb_prefetch_begin(&loader->prefetch, loader->next, loader->length);
     return true;
+}
+
+/* But for how many observations there are. */
+static bool has_other_sizes(const wb_array *x, const wb_array *y) {
+    const size_t bytes = (size_t)(x->ndim - 1) * sizeof *x->sizes;
+    return x->ndim != y->ndim || memcmp(x->sizes, y->sizes, bytes) != 0;
+}
+
+void wb_loader_compare(const wb_loader *training, const wb_loader *validation) {
+    for (int i = 0; i < training->count && i < validation->count; i++) {
+        const wb_array *x = training->sources[i].array, *y = validation->sources[i].array;
+        if (x && y && has_other_sizes(x, y))
+            wb_error_add("the %s of the validation data is %s, that of the training data %s",
+                         training->sources[i].name, wb_text_of(y), wb_text_of(x));
+    }
 }
 
 static bool fail_batch(const slot *s, int64_t index, int64_t epoch) {

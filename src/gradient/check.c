@@ -76,10 +76,11 @@ static wb_status compare(const problem *p, int i, double *const *numbers, wb_arr
     }
     for (int64_t k = 0; status == WB_OK && k < n; k++)
         if (!(fabs(analytic[k] - numeric[k]) <= tolerance * largest))
-            status = wb_fail(WB_ERROR_NUMBER,
-                             "gradient check of order %d: element %lld of array %d: %.10g by the "
-                             "gradient, %.10g by differences",
-                             p->order, (long long)k, i, analytic[k], numeric[k]);
+            status =
+                wb_fail(isfinite(analytic[k] - numeric[k]) ? WB_ERROR_GRADIENT : WB_ERROR_NUMBER,
+                        "gradient check of order %d: element %lld of array %d: %.10g by the "
+                        "gradient, %.10g by differences",
+                        p->order, (long long)k, i, analytic[k], numeric[k]);
     wb_release(analytic);
     wb_release(numeric);
     return status;

@@ -13,7 +13,7 @@
 
 static bool check(const wb_evaluate_desc *d) {
     if (wb_failed()) (void)wb_not_run("wb_evaluate");
-    if (wb_failed() || !wb_check_layer("wb_evaluate", d->model)) return false;
+    if (wb_failed() || !wb_check_model("wb_evaluate", d->model)) return false;
     if (!wb_loader_check("wb_evaluate", d->loader)) return false;
     if ((int)d->task < 0 || d->task > WB_TASK_NUMBERS)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_evaluate: task must be from 0 to %d, got %d",
@@ -51,7 +51,10 @@ static bool add_loss(wb_sums *sums, const wb_batch *batch) {
 
 static bool add_batch(wb_sums *sums, const wb_batch *batch) {
     const wb_evaluate_desc *d = sums->desc;
-    if (!batch->y) return wb_fail_argument_null("wb_evaluate", "the loader's y") != NULL;
+    if (!batch->y)
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "wb_evaluate: the loader must have a .y, with which predictions are "
+                       "compared") == WB_OK;
     wb_array *p = predict(d, batch);
     if (!wb_sums_add(sums, p, batch->y)) return false;
     return !d->loss || add_loss(sums, batch);

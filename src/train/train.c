@@ -219,6 +219,7 @@ static wb_status validate(training *t, wb_evaluation *e) {
     desc.model = d->model, desc.loader = d->validation, desc.loss = d->loss, desc.user = d->user;
     *e = wb_evaluate_make(desc);
     t->event.validation = e;
+    if (e->status != WB_OK) wb_loader_compare(d->loader, d->validation);
     return e->status;
 }
 
@@ -308,7 +309,7 @@ static bool may_use_objects(const wb_train_desc *d) {
                 wb_loader_check("wb_train", d->loader) &&
                 wb_optimiser_check("wb_train", d->optimiser) &&
                 (!d->validation || wb_loader_check("wb_train", d->validation)) &&
-                (!d->metrics.model || wb_check_layer("wb_train", d->metrics.model)) &&
+                (!d->metrics.model || wb_check_model("wb_train", d->metrics.model)) &&
                 (!d->metrics.loader || wb_loader_check("wb_train", d->metrics.loader));
     for (int i = 0; good && i < WB_SCHEDULES && d->schedules[i].schedule; i++)
         good = wb_may_use_any("wb_train", d->schedules[i].schedule, "a schedule");

@@ -90,6 +90,15 @@ static bool has_classes(wb_array *y, const dataset *set, const settings *s, mann
     return false;
 }
 
+/* What a program in C could do. */
+static void cut_advice(char *message) {
+    static const char *const beginnings[] = {"; wb_", "; sizes are (width,"};
+    for (int i = 0; i < 2; i++) {
+        char *advice = strstr(message, beginnings[i]);
+        if (advice) *advice = 0;
+    }
+}
+
 /* What the model wants and gives, from the first batch. */
 static bool explore(wb_layer *model, wb_loader *data, const dataset *set, const settings *s,
                     manner *m) {
@@ -99,6 +108,7 @@ static bool explore(wb_layer *model, wb_loader *data, const dataset *set, const 
     wb_array *y = wb_first(data, &batch) ? answer(model, batch.x, false) : NULL;
     if (!y && wb_error_status() == WB_ERROR_SHAPE) {
         (void)wb_take_error(message, sizeof message);
+        cut_advice(message);
         y = answer(model, batch.x, m->is_flat = true);
         wb_clear_error();
         if (!y) {
@@ -159,7 +169,9 @@ static void print_results(const settings *s, const manner *m, const dataset *set
     const bool is_named = strcmp(s->data.data, "fashion-mnist") == 0;
     (void)printf("%s: %" PRId64 " %s%s%s of ", s->model, e->observations,
                  is_named ? s->data.split : "", is_named ? " " : "",
-                 set->is_image ? "images" : "observations");
+                 e->observations == 1 ? set->is_image ? "image" : "observation"
+                 : set->is_image      ? "images"
+                                      : "observations");
     put_plain(s->data.data);
     (void)printf("\nloss %.6f (%s)\n", isnan(e->loss) ? (double)NAN : e->loss,
                  m->is_probability ? "crossentropy" : "logitcrossentropy");
