@@ -322,7 +322,7 @@ WB_API double wb_item(wb_array *x);
  * wb_count(x) * wb_dtype_size(wb_dtype_of(x)). out points to numbers of x's type, as for wb_from;
  * else it is WB_ERROR_DTYPE. */
 WB_API wb_status wb_read(wb_array *x, void *out, size_t size_bytes);
-#define wb_read(x, out, size_bytes) wb_read_make(x, out, size_bytes, WB_NUMBERS_AT(out))
+#define wb_read(x, out, size_bytes) wb_read_make(x, out, size_bytes, WB_NUMBERS_IN(out))
 WB_API wb_status wb_read_make(wb_array *x, void *out, size_t size_bytes, int numbers);
 
 /* The same, each element converted to double or float; count must be wb_count(x). */
