@@ -170,7 +170,8 @@ static wb_status train_batch(training *t, const wb_batch *batch, wb_progress *ba
     if (bar) wb_progress_step(bar, wb_number(t->event.mean_loss));
     if (d->on_step && wb_throttle_passes(&t->throttle)) call(t, d->on_step);
     t->event.batch = NULL, t->event.loss = NULL;
-    if (ask_ranks(t, t->may_stop[IN_STEP], &t->stopped) != WB_OK) return wb_error_status();
+    if (ask_ranks(t, t->may_stop[IN_STEP], &t->stopped) != WB_OK || wb_failed())
+        return wb_error_status(); /* perhaps the callback's */
     const bool is_due = t->stopped || (d->every && t->at.steps % d->every == 0);
     return is_due ? wb_training_save(&t->at, d, t->stopped) : WB_OK;
 }
