@@ -64,7 +64,9 @@ typedef struct wb_device wb_device;
 /* ---- scopes and lifetime ---- */
 
 /* Opens a scope on this thread; the next wb_scope_close closes it. Scopes nest. On failure (out of
- * memory) none was opened. */
+ * memory) none was opened. A function that you give to Weber, as a loss, a map or a layer's forward
+ * function, closes each scope that it opens and no other: else its call fails with
+ * WB_ERROR_ARGUMENT. */
 WB_API wb_status wb_scope_open(void);
 
 /* Closes the innermost scope: what was kept, or put into a model, is evaluated in one plan and
@@ -337,7 +339,7 @@ WB_API double wb_item(wb_array *x);
  * wb_count(x) * wb_dtype_size(wb_dtype_of(x)). out points to numbers of x's type, as for wb_from;
  * else it is WB_ERROR_DTYPE. */
 WB_API wb_status wb_read(wb_array *x, void *out, size_t size_bytes);
-#define wb_read(x, out, size_bytes) wb_read_make(x, out, size_bytes, WB_NUMBERS_AT(out))
+#define wb_read(x, out, size_bytes) wb_read_make(x, out, size_bytes, WB_NUMBERS_IN(out))
 WB_API wb_status wb_read_make(wb_array *x, void *out, size_t size_bytes, int numbers);
 
 /* The same, each element converted to double or float; count must be wb_count(x). */

@@ -68,7 +68,8 @@ enum { WB_NO_DTYPE = 0x10000 };
 /* What numbers in C memory are, told by a pointer to them: a whole number of so many bytes, signed
  * or not, a float, a double, a bool, or a type that no element has: long double, complex, __int128.
  * WB_NUMBERS_AT(pointer) is one of these, or 0 where the pointer does not say: to void, to char
- * (bytes of anything), to a struct or an array; in C99 and C++ always. */
+ * (bytes of anything), to a struct or an array; in C99 and C++ always. WB_NUMBERS_IN(array) sees
+ * the numbers of double d[2][3], too, but not those of d[2][3][4]. */
 enum {
     WB_OTHER_NUMBERS = 1 << 23,
     WB_WHOLE_NUMBERS = 1 << 24, /* times their bytes: 1, 2, 4, 8 */
@@ -89,31 +90,36 @@ enum {
 /* WB_DTYPE_AT is WB_DTYPE together with what the pointer says; wb_from_make and its like compare
  * the two. Where dtype is a constant, the compiler does. */
 #if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
-#define WB_NUMBER_CASE(type, numbers) type * : (numbers), const type * : (numbers)
-#define WB_WHOLE_CASE(type)           WB_NUMBER_CASE(type, WB_WHOLE_NUMBERS *(int)sizeof(type))
-#define WB_OTHER_CASE(type)           WB_NUMBER_CASE(type, WB_OTHER_NUMBERS)
+#define WB_AT_CASE(type, numbers) type * : (numbers), const type * : (numbers)
+#define WB_IN_CASE(type, numbers)                                                                  \
+    WB_AT_CASE(type, numbers), type(*)[] : (numbers), const type(*)[] : (numbers)
+#define WB_WHOLE_CASE(CASE, type) CASE(type, WB_WHOLE_NUMBERS *(int)sizeof(type))
+#define WB_OTHER_CASE(CASE, type) CASE(type, WB_OTHER_NUMBERS)
 #ifdef __SIZEOF_INT128__
 __extension__ typedef __int128 wb_int128_;
 __extension__ typedef unsigned __int128 wb_uint128_;
-#define WB_INT128_CASES WB_OTHER_CASE(wb_int128_), WB_OTHER_CASE(wb_uint128_),
+#define WB_INT128_CASES(CASE) WB_OTHER_CASE(CASE, wb_int128_), WB_OTHER_CASE(CASE, wb_uint128_),
 #else
-#define WB_INT128_CASES
+#define WB_INT128_CASES(CASE)
 #endif
-#define WB_NUMBERS_AT(pointer)                                                                     \
-    _Generic(1 ? (pointer) : (pointer), WB_INT128_CASES WB_OTHER_CASE(long double),                \
-             WB_OTHER_CASE(float _Complex), WB_OTHER_CASE(double _Complex),                        \
-             WB_OTHER_CASE(long double _Complex), WB_NUMBER_CASE(float, WB_FLOATS),                \
-             WB_NUMBER_CASE(double, WB_DOUBLES), WB_NUMBER_CASE(_Bool, WB_BOOLS),                  \
-             WB_WHOLE_CASE(signed char), WB_WHOLE_CASE(unsigned char), WB_WHOLE_CASE(short),       \
-             WB_WHOLE_CASE(unsigned short), WB_WHOLE_CASE(int), WB_WHOLE_CASE(unsigned),           \
-             WB_WHOLE_CASE(long), WB_WHOLE_CASE(unsigned long), WB_WHOLE_CASE(long long),          \
-             WB_WHOLE_CASE(unsigned long long), default : 0)
+#define WB_NUMBERS_AT(pointer) WB_NUMBERS_BY(WB_AT_CASE, pointer)
+#define WB_NUMBERS_IN(array)   WB_NUMBERS_BY(WB_IN_CASE, array)
+#define WB_NUMBERS_BY(CASE, pointer)                                                               \
+    _Generic(1 ? (pointer) : (pointer), WB_INT128_CASES(CASE) WB_OTHER_CASE(CASE, long double),    \
+             WB_OTHER_CASE(CASE, float _Complex), WB_OTHER_CASE(CASE, double _Complex),            \
+             WB_OTHER_CASE(CASE, long double _Complex), CASE(float, WB_FLOATS),                    \
+             CASE(double, WB_DOUBLES), CASE(_Bool, WB_BOOLS), WB_WHOLE_CASE(CASE, signed char),    \
+             WB_WHOLE_CASE(CASE, unsigned char), WB_WHOLE_CASE(CASE, short),                       \
+             WB_WHOLE_CASE(CASE, unsigned short), WB_WHOLE_CASE(CASE, int),                        \
+             WB_WHOLE_CASE(CASE, unsigned), WB_WHOLE_CASE(CASE, long),                             \
+             WB_WHOLE_CASE(CASE, unsigned long), WB_WHOLE_CASE(CASE, long long),                   \
+             WB_WHOLE_CASE(CASE, unsigned long long), default : 0)
 #define WB_DTYPE_AT(dtype, pointer)                                                                \
     ((wb_dtype)((int)WB_DTYPE(dtype) +                                                             \
                 _Generic((dtype), wb_dtype                                                         \
-                         : WB_NUMBERS_AT(pointer), default : 0) +                                  \
+                         : WB_NUMBERS_IN(pointer), default : 0) +                                  \
                 0 * (int)sizeof(WB_SAME_NUMBERS(WB_TYPE_IF_CONSTANT(WB_DTYPE(dtype)),              \
-                                                WB_NUMBERS_AT(pointer)))))
+                                                WB_NUMBERS_IN(pointer)))))
 /* dtype if it is a constant that the compiler can compare, else WB_DTYPE_COUNT */
 #define WB_TYPE_IF_CONSTANT(dtype)                                                                 \
     _Generic(1 ? (void *)((intptr_t)(dtype)*0) : (int *)0, int *                                   \
@@ -128,6 +134,7 @@ __extension__ typedef unsigned __int128 wb_uint128_;
              : -1]
 #else
 #define WB_NUMBERS_AT(pointer)      0
+#define WB_NUMBERS_IN(array)        0
 #define WB_DTYPE_AT(dtype, pointer) WB_DTYPE(dtype)
 #endif
 

@@ -35,7 +35,7 @@ extern "C" {
     X(ERROR_FORMAT, "file is damaged or of another format")                                        \
     X(ERROR_DEVICE, "device failed")                                                               \
     X(ERROR_UNSUPPORTED, "not supported")                                                          \
-    X(ERROR_GRADIENT, "no gradient can be taken")                                                  \
+    X(ERROR_GRADIENT, "gradient wrong or not possible")                                            \
     X(ERROR_NUMBER, "not a finite number")                                                         \
     X(ERROR_LOST, "the values were lost in an earlier device error")                               \
     X(ERROR_INTERNAL, "a fault of the library: please report it")

@@ -34,8 +34,8 @@ WB_API wb_status wb_pullback(wb_array *result, wb_array *cotangent, int count,
 
 /* Compares the gradient of a random projection of fn at arrays (f64) with central differences, and,
  * for order 2, the gradient of a projection of that gradient too. WB_OK if all agree within
- * tolerance (relative to the largest component; 0: 1e-6); else WB_ERROR_NUMBER with the worst place
- * in the message. */
+ * tolerance (relative to the largest component; 0: 1e-6); else WB_ERROR_GRADIENT with the first
+ * place that differs in the message, WB_ERROR_NUMBER where one of the two is not finite. */
 WB_API wb_status wb_gradient_check(wb_array_fn *fn, void *context, int count,
                                    wb_array *const *arrays, int order, double tolerance);
 

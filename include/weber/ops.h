@@ -165,8 +165,9 @@ WB_API wb_array *wb_all_make(wb_array *x, int ndim, const int64_t *dims);
 
 /* Norm of order p, of the numbers as one vector: (sum of |x|^p)^(1 / p). p INFINITY: the largest
  * |x|; -INFINITY: the smallest; 0: how many differ from 0. Integers are converted to f32, halves
- * added up in f32; of nothing, 0. Where powers would overflow or vanish (p > 0), x is divided by
- * its largest first: the 2-norm of (1e20, 1) is 1e20. The gradient is 0 where x or the norm is.
+ * added up in f32; of nothing, 0. Where powers would overflow or vanish, x is divided by its
+ * largest first, for p < 0 by its smallest: the 2-norm of (1e20, 1) is 1e20. From |p| = 2^30 on
+ * (f64: 2^60) it is that of +-INFINITY to the last digit. The gradient is 0 where x or the norm is.
  * Fails with WB_ERROR_ARGUMENT if p is NaN. */
 WB_API wb_array *wb_norm(wb_array *x, double p);
 #define wb_norm_dims(x, p, ...) wb_norm_make(x, p, WB_INTS(__VA_ARGS__))

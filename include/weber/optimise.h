@@ -180,8 +180,7 @@ typedef struct wb_setup_desc {
     wb_dtype compute;  /* f16 or bf16: what losses see f32 parameters as; default: as they are */
     double loss_scale; /* where the scale of the loss begins, 32768 is usual with f16; 0: none */
     int64_t loss_scale_interval; /* good steps after which it doubles; default 2000 */
-    double
-        clip_total_norm; /* gradients are scaled so that the 2-norm of all is at most this; 0: not */
+    double clip_total_norm;      /* the 2-norm of all gradients is made at most this; 0: not */
     wb_path_rule paths[WB_PATH_RULES]; /* what has a rule of its own; the first that matches */
     /* several processes train one model (weber/distributed.h): rank 0's parameters are sent to all
      * now, and each step is that of one process over the batches of all ranks together; what layers
@@ -233,18 +232,15 @@ typedef struct wb_setup_desc {
  * there with a gradient of zero, and one that no rank reaches is left alone; the ranks ask each
  * other in each step, and wait for the answer. Not together with .micro_batches.
  *
- * ZeRO: with .zero = 1 each of N ranks keeps an N-th of the rule's states and computes that part of
- * the step, with the bits of a step without it (with .clip_total_norm if .micro_batches is given,
- * too). Rules that look at more than single elements (wb_lamb, wb_muon, norms, rules of your own unless
- * they say is_elementwise) have whole arrays, each on one rank. Files have whole states, and know
- * nothing of ranks; all ranks must call wb_save, wb_checkpoint_save, wb_optimiser_get and
- * wb_averaged, and rank 0 alone writes. (Rajbhandari and others 2020)
- *
- * A path that matches no trainable array is an error. One state per array: two slots
- * over the same array, or over a transpose of it, are a tie and stay one. The optimiser keeps the
- * model alive. Fails for a negative eta and for a shared model; warns if nothing is trainable.
- * Released by wb_free.
- *
+ * ZeRO: with .zero = 1 each of N ranks keeps an N-th of the rule's states and computes that part
+ * of the step, with the bits of a step without it (with .clip_total_norm if .micro_batches is
+ * given, too). Rules that look at more than single elements (wb_lamb, wb_muon, norms, rules of
+ * your own unless they say is_elementwise) have whole arrays, each on one rank. Files have whole
+ * states, and know nothing of ranks; all ranks must call wb_save, wb_checkpoint_save,
+ * wb_optimiser_get and wb_averaged, and rank 0 alone writes. (Rajbhandari and others 2020)  A path
+ * that matches no trainable array is an error. One state per array: two slots over the same array,
+ * or over a transpose of it, are a tie and stay one. The optimiser keeps the model alive. Fails
+ * for a negative eta and for a shared model; warns if nothing is trainable. Released by wb_free.
  * Two optimisers that train the same parameters in turn, each with states of its own, are a
  * warning, once: in the first step that directly follows one of the other's when both have made a
  * step before; of A, B, A the third. One that takes over for good (A, A, B, B) is none. */

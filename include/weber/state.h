@@ -190,7 +190,8 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
  *
  * They are written [transpose | permute] [flip] [part | into] and there are at most 64 parts.
  * docs/files.md says what has to be turned between PyTorch and Weber. Errors name the line; a row
- * without stars whose name is not in the file is one, and so are two names that become the same. */
+ * without stars whose name is not in the file is one, and so are two names that become the same. A
+ * row with stars that takes no name is a warning. */
 
 typedef struct wb_convert_desc {
     WB_START_MEMBER;

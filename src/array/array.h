@@ -226,6 +226,7 @@ bool wb_check_dtype(const char *function, wb_dtype dtype);
 bool wb_check_numbers(const char *function, wb_dtype dtype, int numbers);
 /* dim as 0 .. ndim - 1, or -1 with the error recorded. */
 int wb_check_dim(const char *function, int dim, int ndim);
+int wb_check_dim_of(const char *function, int dim, const wb_array *x); /* names x's sizes */
 
 /* The numbers of x in memory of their own, dense, as data without a recipe (src/evaluate). */
 wb_array *wb_data_copy(wb_array *x);

@@ -5,6 +5,7 @@
 #include "array/array.h"
 #include "array/state.h"
 #include "array/thread.h"
+#include "array/user_call.h"
 #include "base/memory.h"
 
 wb_status wb_scope_open(void) {
@@ -225,9 +226,15 @@ static wb_status leave(wb_thread *thread, int64_t start, bool survive) {
 }
 
 static bool check_open(const wb_thread *thread) {
-    if (thread && thread->scope_count > thread->scope_floor) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT, "wb_scope_close: no scope is open %s",
-                  thread && thread->scope_floor ? "in the body of the scan" : "on this thread");
+    wb_user_call *call = thread ? thread->call : NULL;
+    if (thread && thread->scope_count > (call ? call->scopes : 0)) return true;
+    if (call) call->closed_more = true;
+    if (call)
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_scope_close: no scope is open in %s; those of its caller stay open",
+                      call->what);
+    else
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_scope_close: no scope is open on this thread");
     return false;
 }
 

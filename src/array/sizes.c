@@ -116,6 +116,13 @@ int wb_check_dim(const char *function, int dim, int ndim) {
     return -1;
 }
 
+int wb_check_dim_of(const char *function, int dim, const wb_array *x) {
+    if (dim >= -x->ndim && dim < x->ndim) return dim < 0 ? dim + x->ndim : dim;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: dimension %d is outside an array of %d dimensions, %s",
+                  function, dim, x->ndim, wb_text_of(x));
+    return -1;
+}
+
 /* ---- questions ---- */
 
 int64_t wb_node_count(const wb_array *x) { return x ? wb_count_sizes(x->ndim, x->sizes) : 0; }

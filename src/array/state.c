@@ -225,14 +225,16 @@ int wb_state_pending(int capacity, wb_array **values) {
 }
 
 /* The values are computed: they are data, and what they replaced goes. While somebody may take the
- * writes back they stay. */
+ * writes back they stay, and the values still count as cut off from their recipes: the loss that
+ * made them may use them. */
 static void settle(wb_thread *thread) {
+    const bool is_over = thread->state_depth == 0;
     for (int64_t i = 0; i < thread->write_count; i++) {
         const struct wb_write *w = &thread->writes[i];
         wb_array *x = value_of(w);
         if (x) wb_node_detach(x);
-        if (w->slot && x) x->flags &= (uint16_t)~WB_NODE_DETACHED; /* data like any other */
-        if (thread->state_depth == 0) drop(w);
+        if (is_over && w->slot && x) x->flags &= (uint16_t)~WB_NODE_DETACHED;
+        if (is_over) drop(w);
     }
     if (thread->state_depth == 0) thread->write_count = 0;
 }

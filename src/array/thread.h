@@ -32,7 +32,8 @@ typedef struct wb_thread {
     int64_t entry_count, entry_capacity;
     int64_t *scope_starts;
     int64_t scope_count, scope_capacity;
-    int64_t scope_floor;  /* scopes that the body of a scan must leave open */
+    struct wb_user_call
+        *call; /* of a function of the user's, which leaves scopes as they are; or NULL */
     int numbered_entries; /* those who know entries by number: their places stay */
     bool has_large_scope; /* and was told so */
     wb_array **survivors; /* of a scope that closes; the list stays */

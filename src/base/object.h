@@ -18,6 +18,7 @@ typedef struct wb_class {
     /* Where the number of its thread stands; NULL: any thread may use it. */
     uint32_t *(*owner)(const void *object);
     const char *to_other_threads; /* for messages: what brings it to one */
+    bool ends_with_scope;         /* a scope that begins with it may be left open */
     const char *maker;            /* the function that made it, for lists of leaks */
     /* For lists of leaks: what it is, as "Dense(2 => 3)"; false: another object owns it. Arrays
      * that it owns are no longer counted as kept. */

@@ -58,9 +58,10 @@ static bool check_each_label(const wb_label_groups *g, int k) {
     for (int64_t i = 0; i < g->count; i++) {
         if (wb_label_count(g, i) >= k) continue;
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "kfolds_stratified: label %lld has %lld observations, and %d folds need at "
+                      "kfolds_stratified: label %lld has %lld observation%s, and %d folds need at "
                       "least as many",
-                      (long long)g->labels[i], (long long)wb_label_count(g, i), k);
+                      (long long)g->labels[i], (long long)wb_label_count(g, i),
+                      wb_label_count(g, i) == 1 ? "" : "s", k);
         return false;
     }
     return true;

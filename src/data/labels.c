@@ -133,7 +133,8 @@ static bool check_onehot(wb_array *labels, int64_t count, const int64_t *values)
     if (!wb_is_usable(labels)) return wb_refuse("onehot_of", labels, "the array of labels") != NULL;
     if (!wb_check_list("onehot_of", count, values)) return false;
     if (wb_dtype_is_float((wb_dtype)labels->dtype))
-        (void)wb_fail(WB_ERROR_DTYPE, "onehot_of: labels must be integers, got %s",
+        (void)wb_fail(WB_ERROR_DTYPE,
+                      "onehot_of: labels must be integers, got %s: wb_cast(labels, WB_I32)",
                       wb_dtype_name((wb_dtype)labels->dtype));
     else if (count < 1)
         (void)wb_fail(WB_ERROR_ARGUMENT, "onehot_of: at least one value is needed, got %lld",

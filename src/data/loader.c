@@ -10,6 +10,7 @@
 
 #include "array/thread.h"
 #include "array/use.h"
+#include "array/user_call.h"
 #include "base/memory.h"
 #include "base/saved.h"
 #include "data/loader.h"
@@ -27,14 +28,21 @@ typedef wb_loader_turn turn;
 /* ---- the end ---- */
 
 static void turn_is_over(void *object) { ((turn *)object)->open = false; }
-static const wb_class turn_class = {.name = "loader's turn", .free = turn_is_over};
+static const wb_class turn_class = {
+    .name = "loader's turn", .free = turn_is_over, .ends_with_scope = true};
+
+/* Whether the turn's scope is open outside of a function of the user's, which may not close it. */
+static bool is_outside(const wb_loader *loader, const wb_thread *thread) {
+    return thread->call && loader->turn.open && loader->turn.depth <= thread->call->scopes;
+}
 
 /* Closes the turn's scope and what was opened inside it. With `only_innermost` a scope opened
  * since, perhaps after a break, is respected: then the turn's scope passes to whoever closes it. */
 static wb_status close_turn(wb_loader *loader, bool only_innermost) {
     const wb_thread *thread = wb_thread_get();
     if (!loader->turn.open || !thread) return WB_OK;
-    if (only_innermost && thread->scope_count > loader->turn.depth) {
+    if ((only_innermost && thread->scope_count > loader->turn.depth) ||
+        is_outside(loader, thread)) {
         wb_free(&loader->turn);
         return WB_OK;
     }
@@ -44,6 +52,15 @@ static wb_status close_turn(wb_loader *loader, bool only_innermost) {
         if (status == WB_OK) status = closed;
     }
     return status;
+}
+
+static bool may_go_on(const char *function, const wb_loader *loader) {
+    const wb_thread *thread = wb_thread_get();
+    if (!thread || !is_outside(loader, thread)) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s: the loader is in a loop outside of %s; make another loader over the data",
+                  function, thread->call->what);
+    return false;
 }
 
 static void release_slot(slot *s, int count) {
@@ -132,10 +149,11 @@ static bool check_source(const char *name, const wb_array *x, const wb_loader *l
         status =
             wb_fail(WB_ERROR_SHAPE, "loader: %s is empty, its sizes are %s", name, wb_text_of(x));
     else if (loader->count && wb_numobs(x) != loader->observations)
-        status = wb_fail(
-            WB_ERROR_SHAPE, "loader: %s has %lld observations in %s, but %s has %lld in %s",
-            loader->sources[0].name, (long long)loader->observations,
-            wb_text_of(loader->sources[0].array), name, (long long)wb_numobs(x), wb_text_of(x));
+        status = wb_fail(WB_ERROR_SHAPE,
+                         "loader: %s has %lld observation%s in %s, but %s has %lld in %s",
+                         loader->sources[0].name, (long long)loader->observations,
+                         loader->observations == 1 ? "" : "s", wb_text_of(loader->sources[0].array),
+                         name, (long long)wb_numobs(x), wb_text_of(x));
     else if (loader->count && x->device != loader->sources[0].array->device)
         status =
             wb_fail(WB_ERROR_ARGUMENT, "loader: %s is on %s, but %s on %s", loader->sources[0].name,
@@ -237,8 +255,8 @@ static bool plan_epochs(wb_loader *loader) {
     loader->length = n / size + (n % size != 0 && !loader->desc.drop_partial);
     if (loader->length == 0) {
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "loader: drop_partial leaves no batch: %lld observations, batchsize %lld%s",
-                      (long long)n, (long long)loader->desc.batchsize,
+                      "loader: drop_partial leaves no batch: %lld observation%s, batchsize %lld%s",
+                      (long long)n, n == 1 ? "" : "s", (long long)loader->desc.batchsize,
                       loader->shards > 1 ? " on each rank" : "");
         return false;
     }
@@ -470,9 +488,16 @@ static wb_batch batch_of(wb_loader *loader, int64_t index, int64_t epoch) {
 }
 
 static void apply_maps(const wb_loader *loader, wb_batch *batch) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "a function of the loader's");
     if (loader->desc.observe) wb_collate(loader, batch);
+    const uint64_t errors = wb_error_count();
     for (int i = 0; i < loader->map_count && !wb_failed(); i++)
         loader->maps[i].fn(batch, loader->maps[i].user);
+    (void)wb_error_prefix(errors,
+                          "loader: map of batch %lld of epoch %lld: ", (long long)batch->index,
+                          (long long)batch->epoch);
+    (void)wb_user_call_end(&call, "loader");
 }
 
 /* Arrays of the innermost scope over the slot's memory, which they take over. */
@@ -538,6 +563,21 @@ static bool start_epoch(wb_loader *loader) {
     return true;
 }
 
+/* But for how many observations there are. */
+static bool has_other_sizes(const wb_array *x, const wb_array *y) {
+    const size_t bytes = (size_t)(x->ndim - 1) * sizeof *x->sizes;
+    return x->ndim != y->ndim || memcmp(x->sizes, y->sizes, bytes) != 0;
+}
+
+void wb_loader_compare(const wb_loader *training, const wb_loader *validation) {
+    for (int i = 0; i < training->count && i < validation->count; i++) {
+        const wb_array *x = training->sources[i].array, *y = validation->sources[i].array;
+        if (x && y && has_other_sizes(x, y))
+            wb_error_add("the %s of the validation data is %s, that of the training data %s",
+                         training->sources[i].name, wb_text_of(y), wb_text_of(x));
+    }
+}
+
 static bool fail_batch(const slot *s, int64_t index, int64_t epoch) {
     (void)wb_fail(s->status, "loader: batch %lld of epoch %lld: %s", (long long)index,
                   (long long)epoch, s->message);
@@ -588,6 +628,7 @@ static bool is_current(const wb_loader *loader, const wb_batch *batch) {
 
 static bool advance(wb_loader *loader, wb_batch *batch) {
     const bool starts = batch->turn_ == 0;
+    if (!may_go_on("wb_next", loader)) return false;
     if (close_turn(loader, starts) != WB_OK || wb_failed()) return false;
     if (starts && !start_epoch(loader)) return false;
     if (loader->next == loader->length) return false;
@@ -620,6 +661,7 @@ wb_status wb_batch_end(wb_batch *batch) {
     const bool current = loader && batch->turn_ == loader->turns;
     *batch = (wb_batch){0};
     if (!current) return WB_OK;
+    if (!may_go_on("wb_batch_end", loader)) return wb_error_status();
     loader->in_epoch = false;
     return close_turn(loader, false);
 }

@@ -97,4 +97,7 @@ wb_array **wb_batch_place(const wb_loader *loader, wb_batch *batch, int i);
 /* Where a loader is, and what has to be the same for the position to mean the same (position.c). */
 extern const struct wb_saved wb_saved_loader;
 
+/* Where observations of the two have different sizes: that at the end of the pending error. */
+void wb_loader_compare(const wb_loader *training, const wb_loader *validation);
+
 #endif

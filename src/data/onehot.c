@@ -28,7 +28,8 @@ static bool check_labels(wb_array *labels, int64_t classes) {
 wb_array *wb_onehot(wb_array *labels, int64_t classes) {
     if (!wb_may_use_array("onehot", labels, "labels")) return NULL;
     if (wb_dtype_is_float(wb_dtype_of(labels)))
-        return wb_fail_null(WB_ERROR_DTYPE, "onehot: labels must be integers, got %s",
+        return wb_fail_null(WB_ERROR_DTYPE,
+                            "onehot: labels must be integers, got %s: wb_cast(labels, WB_I32)",
                             wb_dtype_name(wb_dtype_of(labels)));
     if (classes < 1)
         return wb_fail_null(WB_ERROR_ARGUMENT, "onehot: there must be at least one class, got %lld",

@@ -69,7 +69,8 @@ static int by_label(const void *a, const void *b) {
 static bool check_labels(const char *function, wb_array *labels) {
     if (!wb_is_usable(labels)) return wb_refuse(function, labels, "the array of labels") != NULL;
     if (wb_dtype_is_float((wb_dtype)labels->dtype))
-        (void)wb_fail(WB_ERROR_DTYPE, "%s: labels must be integers, got %s", function,
+        (void)wb_fail(WB_ERROR_DTYPE,
+                      "%s: labels must be integers, got %s: wb_cast(labels, WB_I32)", function,
                       wb_dtype_name((wb_dtype)labels->dtype));
     else if (labels->ndim != 1)
         (void)wb_fail(WB_ERROR_SHAPE, "%s: labels must have one dimension, got %s", function,

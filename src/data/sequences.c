@@ -35,7 +35,7 @@ wb_status wb_chunk_sizes(wb_array *x, int count, const int64_t *sizes, int dim, 
         return wb_error_status();
     for (int i = 0; i < count; i++) chunks[i] = NULL;
     if (!wb_is_usable(x)) return wb_refuse(function, x, "x"), wb_error_status();
-    dim = wb_check_dim(function, dim, x->ndim);
+    dim = wb_check_dim_of(function, dim, x);
     if (dim < 0) return wb_error_status();
     int64_t sum = 0;
     bool good = true;
@@ -56,7 +56,7 @@ wb_status wb_chunk_sizes(wb_array *x, int count, const int64_t *sizes, int dim, 
 int64_t wb_chunk(wb_array *x, int64_t n, int dim, wb_array **chunks) {
     if (!wb_is_usable(x)) return wb_refuse("chunk", x, "x"), -1;
     if (!wb_check_list("chunk", n, chunks)) return -1;
-    dim = wb_check_dim("chunk", dim, x->ndim);
+    dim = wb_check_dim_of("chunk", dim, x);
     if (dim < 0) return -1;
     if (n < 1) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "chunk: n must be at least 1, got %lld", (long long)n);
@@ -77,7 +77,7 @@ int64_t wb_chunk(wb_array *x, int64_t n, int dim, wb_array **chunks) {
 
 wb_array *wb_rpad(wb_array *x, int64_t size, double value, int dim) {
     if (!wb_is_usable(x)) return wb_refuse("rpad", x, "x");
-    dim = wb_check_dim("rpad", dim, x->ndim);
+    dim = wb_check_dim_of("rpad", dim, x);
     if (dim < 0 || !wb_check_number("rpad", (wb_dtype)x->dtype, value)) return NULL;
     return size > x->sizes[dim] ? wb_pad(x, dim, 0, size - x->sizes[dim], value) : x;
 }

@@ -3,7 +3,7 @@
 
 #include <weber/ops.h>
 
-#include "array/array.h"
+#include "array/user_call.h"
 #include "base/memory.h"
 #include "data/places.h"
 
@@ -166,7 +166,10 @@ wb_array *wb_filterobs(wb_keep_fn *keep, void *user, wb_array *x) {
     for (int64_t i = 0; i < n && !wb_failed(); i++) {
         if (wb_scope_open() != WB_OK) break;
         wb_array *own = wb_getobs(x, i, i + 1);
+        wb_user_call call;
+        wb_user_call_begin(&call, "the function");
         const bool kept = own && keep(user, i, own);
+        (void)wb_user_call_end(&call, "filterobs");
         (void)wb_scope_close();
         if (kept && !wb_places_add(&places, i)) break;
     }

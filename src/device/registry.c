@@ -404,6 +404,11 @@ static wb_status fail_unsupported(const char *name) {
         (void)snprintf(hint, sizeof hint, " wb_gpu_device() takes the first GPU that works.");
     else if (nearest)
         (void)snprintf(hint, sizeof hint, " Did you mean %s?", nearest);
+    if (!*name)
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "a device must be named as BACKEND or BACKEND:INDEX, got \"\"; supported "
+                       "backends are: %s",
+                       names);
     return wb_fail(WB_ERROR_ARGUMENT, "Unsupported backend: %s. Supported backends are: %s.%s",
                    name, names, hint);
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/origin.h"
 #include "array/thread.h"
 #include "array/use.h"
 #include "base/error.h"
@@ -309,8 +310,35 @@ static wb_status queue(evaluator *e, const wb_plan *plan) {
     return status;
 }
 
+/* Of what is computed; views need no memory of their own. */
+static const wb_array *largest_on(const wb_tape *tape) {
+    const wb_array *largest = NULL;
+    for (int64_t i = 0; i < tape->count; i++) {
+        const wb_array *x = tape->at[i].node;
+        const wb_kind kind = wb_op_rows[x->op].kind;
+        if (wb_is_evaluated(x) || kind == WB_KIND_VIEW || kind == WB_KIND_SOURCE) continue;
+        if (!largest || wb_count(x) > wb_count(largest)) largest = x;
+    }
+    return largest;
+}
+
+/* Out of memory: for what, at the end of the error. */
+static void name_largest(const wb_tape *tape) {
+    const wb_array *x = wb_error_status() == WB_ERROR_MEMORY ? largest_on(tape) : NULL;
+    if (!x) return;
+    const char *layer = wb_layer_of(x);
+    wb_error_add("the largest array of the plan is %s %s, made by %s%s%s%s",
+                 wb_dtype_name((wb_dtype)x->dtype), wb_text_of(x), wb_operation_of(x),
+                 *layer ? " in " : "", layer,
+                 wb_notes_origins() ? "" : "; WEBER_DEBUG=nan names the layer");
+}
+
 static wb_status run(evaluator *e, wb_plan *plan) {
-    if (wb_device_check(plan->device) != WB_OK || !bind(e, plan)) return wb_error_status();
+    if (wb_device_check(plan->device) != WB_OK) return wb_error_status();
+    if (!bind(e, plan)) {
+        name_largest(&e->tape);
+        return wb_error_status();
+    }
     e->room.run = ++plan->runs;
     wb_place *place = wb_places_leave();
     wb_status status = queue(e, plan);

@@ -113,6 +113,7 @@ struct wb_file {
     wb_record *metadata; /* a map of texts, or NULL */
     wb_array **held;     /* of a state: the model's arrays */
     int64_t held_count;
+    const char *rename_note; /* what wb_rename found odd, for a warning; NULL: nothing */
 };
 
 /* A file without bytes, for trees that are made. */

@@ -4,6 +4,7 @@
 
 #include "array/thread.h"
 #include "array/use.h"
+#include "array/user_call.h"
 #include "base/memory.h"
 #include "gradient/walk.h"
 #include "ops/build.h"
@@ -37,7 +38,10 @@ static void pull_function(void *context, wb_array *o, wb_array *g, const bool *w
     const int count = o->ninputs - 1;
     wb_array **cotangents = wb_alloc((size_t)(count + 1) * sizeof *cotangents);
     if (!cotangents) return;
-    const wb_status status = f->pullback(f->context, o, g, count, o->inputs + 1, cotangents);
+    wb_user_call call;
+    wb_user_call_begin(&call, "the pullback");
+    wb_status status = f->pullback(f->context, o, g, count, o->inputs + 1, cotangents);
+    if (!wb_user_call_end(&call, name_of(f)) && status == WB_OK) status = wb_error_status();
     if (status != WB_OK) (void)wb_fail(status, "%s: the pullback failed", name_of(f));
     for (int i = 0; status == WB_OK && i < count; i++)
         if (want[i + 1] && check_cotangent(name_of(f), i, cotangents[i], o->inputs[i + 1]))
@@ -46,7 +50,10 @@ static void pull_function(void *context, wb_array *o, wb_array *g, const bool *w
 }
 
 static wb_array *value_of(const wb_function_desc *f, int count, wb_array *const *arrays) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "the function");
     wb_array *y = f->value(f->context, count, arrays);
+    if (!wb_user_call_end(&call, name_of(f))) return NULL;
     if (!y && !wb_failed())
         return wb_fail_null(WB_ERROR_ARGUMENT, "%s: the function returned NULL", name_of(f));
     return wb_is_usable(y) ? y : wb_refuse(name_of(f), y, "the result");
@@ -294,7 +301,10 @@ typedef struct hook {
 static void pull_hook(void *context, wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     const hook *h = context;
     (void)want;
+    wb_user_call call;
+    wb_user_call_begin(&call, "the function");
     wb_array *given = h->fn(h->context, g);
+    if (!wb_user_call_end(&call, "hook")) return;
     if (!given && !wb_failed())
         (void)wb_fail(WB_ERROR_ARGUMENT, "hook: the function returned NULL");
     if (given && check_cotangent("hook", 0, given, o->inputs[1])) out[1] = given;

@@ -6,6 +6,7 @@
 #include <weber/gradient.h>
 
 #include "array/thread.h"
+#include "array/user_call.h"
 #include "base/memory.h"
 #include "base/table.h"
 #include "gradient/walk.h"
@@ -150,7 +151,10 @@ static wb_array *wrap(region *r, wb_array *y, int count, wb_array *const *arrays
 }
 
 static wb_array *call(wb_array_fn *fn, void *context, int count, wb_array *const *arrays) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "the function");
     wb_array *y = fn(context, count, arrays);
+    if (!wb_user_call_end(&call, "recompute")) return NULL;
     if (!y && !wb_failed())
         return wb_fail_null(WB_ERROR_ARGUMENT, "recompute: the function returned NULL");
     return wb_is_usable(y) ? y : wb_refuse("recompute", y, "the function's result");

@@ -11,15 +11,28 @@ typedef struct wb_conv_layer {
 
 static wb_conv_desc *desc_of(wb_layer *layer) { return &((wb_conv_layer *)(void *)layer)->desc; }
 
-static bool check_input(const wb_conv_desc *c, int n, const wb_array *x) {
-    if (x->ndim != n + 2)
+/* Sizes that other libraries write the other way round. */
+static void hint_at_order(const wb_array *x, int n, int64_t channels) {
+    const bool comes_first = x->sizes[1] == channels, comes_last = x->sizes[n + 1] == channels;
+    if (n == 2 && (comes_first || comes_last))
+        wb_error_add("sizes are (width, height, channels, batch); of (batch, %s) "
+                     "wb_permute(x, %s) makes that",
+                     comes_first ? "channels, height, width" : "height, width, channels",
+                     comes_first ? "3, 2, 1, 0" : "2, 1, 3, 0");
+}
+
+bool wb_check_image(const wb_array *x, int n, int64_t channels) {
+    if (x->ndim != n + 2) {
         (void)wb_fail(WB_ERROR_SHAPE,
                       "input has %d dimensions in %s, %d wanted: %d spatial, channels, batch",
                       x->ndim, wb_text_of(x), n + 2, n);
-    else if (x->sizes[n] != c->in)
+        if (x->ndim == n + 1 && channels == 1)
+            wb_error_add("wb_unsqueeze(x, %d) adds the channel", n);
+    } else if (x->sizes[n] != channels) {
         (void)wb_fail(WB_ERROR_SHAPE, "input has %lld channels in %s, expected %lld",
-                      (long long)x->sizes[n], wb_text_of(x), (long long)c->in);
-    else
+                      (long long)x->sizes[n], wb_text_of(x), (long long)channels);
+        hint_at_order(x, n, channels);
+    } else
         return true;
     return false;
 }
@@ -35,7 +48,7 @@ static wb_array *forward_window(wb_layer *layer, wb_array *x, bool is_flipped) {
     const wb_conv_desc *c = desc_of(layer);
     const int n = c->given_weight->ndim - 2;
     wb_window_desc window = {.groups = c->groups, .cross_correlation = !is_flipped};
-    if (!check_input(c, n, x)) return NULL;
+    if (!wb_check_image(x, n, c->in)) return NULL;
     memcpy(window.stride, c->stride, sizeof window.stride);
     memcpy(window.dilation, c->dilation, sizeof window.dilation);
     wb_window_pad(&window, c->pad);
@@ -167,7 +180,19 @@ void wb_hint_at_braces(const int64_t *kernel, int64_t in, int64_t out, const wb_
                      wb_sizes_text(n, kernel));
 }
 
+bool wb_check_pads(const wb_layer_class *k, const int64_t *pad, bool same_pad) {
+    for (int i = 0; same_pad && i < WB_MOST_SIZES; i++) {
+        if (pad[i] == 0) continue;
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: .pad and .same_pad must not both be given: same_pad says what pad is",
+                      k->name);
+        return false;
+    }
+    return true;
+}
+
 static wb_layer *make(const wb_layer_class *k, const wb_conv_desc *d) {
+    if (!wb_check_pads(k, d->pad, d->same_pad)) return NULL;
     wb_layer *layer = wb_layer_of_desc(k, d, sizeof *d);
     if (!layer) wb_hint_at_braces(d->kernel, d->in, d->out, d->given_weight);
     return layer;

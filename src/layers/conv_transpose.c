@@ -12,14 +12,6 @@ static wb_conv_transpose_desc *desc_of(wb_layer *layer) {
     return &((wb_conv_transpose_layer *)(void *)layer)->desc;
 }
 
-static bool check_input(const wb_conv_transpose_desc *d, int n, const wb_array *x) {
-    if (x->ndim == n + 2 && x->sizes[n] == d->in) return true;
-    (void)wb_fail(WB_ERROR_SHAPE,
-                  "input must have %d spatial dimensions, %lld channels and batch, got %s", n,
-                  (long long)d->in, wb_text_of(x));
-    return false;
-}
-
 static void result_sizes(const wb_conv_transpose_desc *d, int n, const wb_array *x,
                          int64_t *sizes) {
     for (int i = 0; i < n; i++)
@@ -49,7 +41,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     const int n = d->given_weight->ndim - 2;
     wb_window_desc window = {.groups = d->groups};
     int64_t sizes[WB_MAX_DIMS], beyond[WB_MOST_SIZES];
-    if (!check_input(d, n, x)) return NULL;
+    if (!wb_check_image(x, n, d->in)) return NULL;
     result_sizes(d, n, x, sizes);
     memcpy(window.stride, d->stride, sizeof window.stride);
     memcpy(window.dilation, d->dilation, sizeof window.dilation);
@@ -127,6 +119,7 @@ const wb_layer_class wb_conv_transpose_class = {.name = "ConvTranspose",
                                                 .complete = complete};
 
 wb_layer *wb_conv_transpose_make(wb_conv_transpose_desc desc) {
+    if (!wb_check_pads(&wb_conv_transpose_class, desc.pad, desc.same_pad)) return NULL;
     wb_layer *layer = wb_layer_of_desc(&wb_conv_transpose_class, &desc, sizeof desc);
     if (!layer) wb_hint_at_braces(desc.kernel, desc.in, desc.out, desc.given_weight);
     return layer;

@@ -28,13 +28,22 @@ static wb_array *forward_batches(const wb_dense_desc *d, wb_array *x) {
     return y ? wb_reshape_make(y, ndim, sizes) : NULL;
 }
 
+/* Images, and what has as many elements as are wanted, should be flat here. */
+static wb_array *fail_features(const wb_array *x, int64_t wanted) {
+    const int64_t batch = x->sizes[x->ndim - 1], flat = batch ? wb_count(x) / batch : 0;
+    (void)wb_fail(WB_ERROR_SHAPE, "input has %lld features in %s, expected %lld",
+                  (long long)x->sizes[0], wb_text_of(x), (long long)wanted);
+    if (x->ndim >= 4 || (x->ndim == 3 && flat == wanted))
+        wb_error_add("wb_flatten() before it makes (%lld, %lld) of that", (long long)flat,
+                     (long long)batch);
+    return NULL;
+}
+
 static wb_array *forward(wb_layer *layer, wb_array *x) {
     const wb_dense_desc *d = desc_of(layer);
     if (x->ndim == 0) return wb_fail_null(WB_ERROR_SHAPE, "input is a number without dimensions");
     if (x->sizes[0] != d->given_weight->sizes[1])
-        return wb_fail_null(WB_ERROR_SHAPE, "input has %lld features in %s, expected %lld",
-                            (long long)x->sizes[0], wb_text_of(x),
-                            (long long)d->given_weight->sizes[1]);
+        return fail_features(x, d->given_weight->sizes[1]);
     x = wb_convert_input(x, d->given_weight);
     if (!x) return NULL;
     return x->ndim <= 2 ? forward_matrix(d, x) : forward_batches(d, x);

@@ -27,7 +27,8 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
         if (x->ndim >= 1 && x->sizes[0] == d->in)
             return wb_matmul(d->given_weight, wb_cast(x, (wb_dtype)d->given_weight->dtype));
         return wb_fail_null(WB_ERROR_SHAPE,
-                            "input must be integers, or one-hot with %lld rows, got %s %s",
+                            "input must be integers (wb_cast(x, WB_I32)), or one-hot with %lld "
+                            "rows, got %s %s",
                             (long long)d->in, wb_dtype_name((wb_dtype)x->dtype), wb_text_of(x));
     }
     wb_array *y = wb_gather_named("word", d->given_weight, x, 1);

@@ -36,7 +36,8 @@ static wb_array *of_columns(const wb_embedding_bag_desc *d, wb_array *x) {
     if (!is_whole(x) && x->ndim == 2 && x->sizes[0] == d->in)
         return reduced(d, wb_matmul(d->given_weight, wb_cast(x, (wb_dtype)d->given_weight->dtype)));
     return wb_fail_null(WB_ERROR_SHAPE,
-                        "input must be integers (n) or (n, N), or one-hot (%lld, n), got %s %s",
+                        "input must be integers (n) or (n, N), as wb_cast(x, WB_I32) makes them, "
+                        "or one-hot (%lld, n), got %s %s",
                         (long long)d->in, wb_dtype_name((wb_dtype)x->dtype), wb_text_of(x));
 }
 

@@ -7,6 +7,7 @@
 #include "array/state.h"
 #include "array/thread.h"
 #include "array/use.h"
+#include "array/user_call.h"
 #include "base/memory.h"
 #include "evaluate/evaluate.h"
 #include "gradient/mode.h"
@@ -202,18 +203,26 @@ bool wb_may_use_layer(const char *function, const void *object, const char *what
     if (!wb_failed())
         (void)wb_fail(
             WB_ERROR_ARGUMENT,
-            "%s: %s is no layer; a struct of your own is declared with WB_FUNCTOR and made "
-            "by wb_new (weber/model.h)",
+            "%s: %s is no layer; a struct of your own has a wb_layer as its first member, is "
+            "declared with WB_FUNCTOR and made by wb_new (weber/model.h)",
             function, what);
     return false;
 }
 
-bool wb_check_layer(const char *function, const void *object) {
+static bool check_named(const char *function, const void *object, const char *name) {
     char what[80] = "this";
     if (wb_is_layer(object))
         (void)snprintf(what, sizeof what, "the %s", ((const wb_layer *)object)->class_->name);
     const bool is_named = !object || wb_object_is_released(object);
-    return wb_may_use_layer(function, object, is_named ? "the layer" : what);
+    return wb_may_use_layer(function, object, is_named ? name : what);
+}
+
+bool wb_check_layer(const char *function, const void *object) {
+    return check_named(function, object, "the layer");
+}
+
+bool wb_check_model(const char *function, const void *object) {
+    return check_named(function, object, "the model");
 }
 
 bool wb_layer_check_fields(const wb_layer *layer) {
@@ -322,8 +331,13 @@ static bool show_results(const layer_place *own, int count, wb_array **results) 
 
 /* How many results the forward function gave; 0: it failed. */
 static int check_results(int count, wb_array *const *results) {
-    bool good = count > 0 && count <= WB_MOST_ARRAYS;
+    const bool fits = count > 0 && count <= WB_MOST_ARRAYS;
+    bool good = fits;
     for (int i = 0; good && i < count; i++) good = results[i] != NULL;
+    if (!fits && !wb_failed())
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "the forward function must give 1 to %d arrays, got %d without an error",
+                      WB_MOST_ARRAYS, count);
     if (!good && !wb_failed())
         (void)wb_fail(WB_ERROR_ARGUMENT, "the forward function returned NULL without an error");
     return good ? count : 0;
@@ -340,7 +354,7 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
     else if (k->forward_many)
         return check_results(k->forward_many(layer, count, inputs, results), results);
     else
-        return check_results((results[0] = k->forward(layer, inputs[0])) != NULL, results);
+        return results[0] = k->forward(layer, inputs[0]), check_results(1, results);
     return 0;
 }
 
@@ -353,7 +367,10 @@ static int apply(wb_layer *layer, int count, wb_array *const *inputs, int most,
     const wb_layer *before = outer ? outer->inner : NULL;
     if (outer) outer->inner = layer;
     const int64_t states = wb_state_begin();
+    wb_user_call call;
+    wb_user_call_begin(&call, "the forward function");
     int given = forward(layer, count, inputs, results);
+    if (!wb_user_call_end(&call, NULL)) given = 0;
     if (given > most) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "gives %d arrays, %d wanted; wb_apply_many takes several",
                       given, most);
@@ -366,9 +383,30 @@ static int apply(wb_layer *layer, int count, wb_array *const *inputs, int most,
     return given;
 }
 
+/* "Good.a": the children that are NULL in the layer whose forward function this is; false: none. */
+static bool name_missing(char *text, size_t size) {
+    const wb_place *place = wb_place_innermost();
+    const wb_layer *outer = place && place->describe == describe_place ? place->object : NULL;
+    size_t used = 0;
+    for (int i = 0; outer && i < outer->class_->field_count && used < size; i++) {
+        const wb_field *f = &outer->class_->fields[i];
+        if (f->kind != WB_FIELD_CHILD || *wb_field_child(outer, f)) continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%s.%s", used ? " or " : "",
+                                 outer->class_->name, f->name);
+    }
+    return used > 0;
+}
+
+static bool check_applied(const char *function, const wb_layer *layer) {
+    char missing[120];
+    if (layer || !name_missing(missing, sizeof missing)) return wb_check_layer(function, layer);
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the layer %s is NULL", function, missing);
+    return false;
+}
+
 wb_array *wb_apply(wb_layer *layer, wb_array *x) {
     wb_array *results[WB_MOST_ARRAYS];
-    if (!wb_check_layer("wb_apply", layer) || !wb_may_use_array("wb_apply", x, "x")) return NULL;
+    if (!check_applied("wb_apply", layer) || !wb_may_use_array("wb_apply", x, "x")) return NULL;
     return apply(layer, 1, &x, 1, results) ? results[0] : NULL;
 }
 
@@ -382,7 +420,7 @@ static bool check_inputs(int count, wb_array *const *inputs) {
 int wb_apply_many(wb_layer *layer, int count, wb_array *const *inputs, int capacity,
                   wb_array **out) {
     wb_array *results[WB_MOST_ARRAYS];
-    if (!wb_check_layer("wb_apply_many", layer) || !check_inputs(count, inputs) ||
+    if (!check_applied("wb_apply_many", layer) || !check_inputs(count, inputs) ||
         !wb_check_list("wb_apply_many", capacity, out))
         return 0;
     const int given = apply(layer, count, inputs, capacity, results);

@@ -18,6 +18,9 @@ bool wb_is_layer(const void *object);
 
 /* The same, recording `function: ...` if it is none: for arguments. */
 bool wb_check_layer(const char *function, const void *object);
+bool wb_check_model(const char *function, const void *object); /* a model, in messages */
+/* "it has layers.1.weight, ..." at the end of the pending error. */
+void wb_error_add_paths(wb_layer *model);
 /* The same, called `what`. */
 bool wb_may_use_layer(const char *function, const void *object, const char *what);
 
@@ -396,6 +399,10 @@ void wb_derive_filter(const wb_array *weight, int64_t groups, int64_t *kernel, i
 /* To be called where a convolution could not be made: wb_conv(3, 1, 16) and wb_conv(3, 3, 1, 16)
  * compile, where the numbers without braces are the kernel's. */
 void wb_hint_at_braces(const int64_t *kernel, int64_t in, int64_t out, const wb_array *weight);
+/* x (spatial..., channels, batch) with n spatial dimensions. False: an error is recorded. */
+bool wb_check_image(const wb_array *x, int n, int64_t channels);
+/* Of a layer's desc: a padding beside same_pad is an error. */
+bool wb_check_pads(const wb_layer_class *k, const int64_t *pad, bool same_pad);
 /* pad and pad_more for ceil(size / stride) results; dilation NULL: 1. */
 void wb_pad_to_same(const int64_t *kernel, const int64_t *dilation, int64_t *pad);
 /* The numbers of a PADDING for an operation, where 0 has to be said. */

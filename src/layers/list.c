@@ -50,7 +50,7 @@ static bool is_array(const void *object) {
  * run. */
 static bool fail_null(const char *function, const char *what) {
     if (wb_failed())
-        wb_error_add("%s: %s is NULL", function, what);
+        wb_error_add("so %s got no %s", function, what);
     else
         (void)wb_fail_argument_null(function, what);
     return false;

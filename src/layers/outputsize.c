@@ -51,7 +51,7 @@ static wb_shape shape_of(wb_layer *model, const wb_outputsize_desc *d, wb_inputs
 wb_shape wb_size_of_output(wb_layer *model, const wb_outputsize_desc *desc, bool keep_counter,
                            wb_inputs_fn *tell, void *user) {
     wb_thread *thread = wb_thread_get();
-    if (!wb_check_layer("wb_outputsize", model) || !thread || !wb_scope_begin()) return none;
+    if (!wb_check_model("wb_outputsize", model) || !thread || !wb_scope_begin()) return none;
     const uint64_t counter = thread->counter;
     const bool is_inner = thread->is_sizing;
     const int64_t states = wb_state_begin();

@@ -101,7 +101,7 @@ bool wb_next_place(wb_parameter *p, wb_layer *model, wb_place_filter *filter, vo
 }
 
 bool wb_next_module(wb_layer *model, wb_module *m) {
-    if (!wb_check_layer("wb_next_module", model)) return false;
+    if (!wb_check_model("wb_next_module", model)) return false;
     if (!m) return wb_fail_argument_null("wb_next_module", "the module") != NULL;
     const place *at = next_place(&m->list_, model, (lister){.visitor = {.layer = add_layer}});
     if (at) {
@@ -121,7 +121,7 @@ static bool is_new(void *user, wb_array **slot, bool trainable, wb_array **gradi
 }
 
 bool wb_next_parameter(wb_layer *model, wb_parameter *p) {
-    if (!wb_check_layer("wb_next_parameter", model)) return false;
+    if (!wb_check_model("wb_next_parameter", model)) return false;
     if (!p) return wb_fail_argument_null("wb_next_parameter", "the parameter") != NULL;
     wb_ties earlier = {.capacity = 0};
     const bool found = wb_next_place(p, model, is_new, &earlier);

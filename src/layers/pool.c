@@ -74,12 +74,12 @@ const wb_layer_class wb_meanpool_class = {.name = "MeanPool",
                                           .forward = mean_forward,
                                           .complete = complete};
 
-wb_layer *wb_maxpool_make(wb_pool_desc desc) {
-    return wb_layer_of_desc(&wb_maxpool_class, &desc, sizeof desc);
+static wb_layer *make(const wb_layer_class *k, const wb_pool_desc *d) {
+    return wb_check_pads(k, d->pad, d->same_pad) ? wb_layer_of_desc(k, d, sizeof *d) : NULL;
 }
-wb_layer *wb_meanpool_make(wb_pool_desc desc) {
-    return wb_layer_of_desc(&wb_meanpool_class, &desc, sizeof desc);
-}
+
+wb_layer *wb_maxpool_make(wb_pool_desc desc) { return make(&wb_maxpool_class, &desc); }
+wb_layer *wb_meanpool_make(wb_pool_desc desc) { return make(&wb_meanpool_class, &desc); }
 
 static const wb_field lp_fields[] = {
     POOL_ROWS(wb_lppool_layer),
@@ -98,5 +98,6 @@ const wb_layer_class wb_lppool_class = {.name = "LPPool",
                                         .complete = lp_complete};
 
 wb_layer *wb_lppool_make(wb_lppool_desc desc) {
+    if (!wb_check_pads(&wb_lppool_class, desc.pad, desc.same_pad)) return NULL;
     return wb_layer_of_desc(&wb_lppool_class, &desc, sizeof desc);
 }

@@ -221,20 +221,20 @@ static void derive_sizes(const struct kind *kind, wb_recurrent_desc *d) {
 static void derive_cell(wb_layer *layer) { derive_sizes(kind_of(layer), desc_of(layer)); }
 
 static bool refuse(const wb_layer *layer, const char *setting, const char *of) {
-    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is a setting of %s alone", layer->class_->name,
-                  setting, of);
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: .%s must not be given: only %s has it",
+                  layer->class_->name, setting, of);
     return false;
 }
 
 /* Settings of other kinds are errors, not left aside. */
 static bool check_desc(const wb_layer *layer, const struct kind *kind, const wb_recurrent_desc *d) {
     const bool has_bias_h = d->bias_h || d->given_bias_h, is_lstm = kind->step == lstm;
-    if (d->activation && kind->step != rnn) return refuse(layer, "activation", "RNN");
+    if (d->activation && kind->step != rnn) return refuse(layer, "activation", "an RNN");
     if (d->given_wh_candidate && kind->step != gru_v3)
-        return refuse(layer, "wh_candidate", "GRUv3");
-    if (has_bias_h && kind->step == gru_v3) return refuse(layer, "bias_h", "RNN, LSTM and GRU");
-    if (d->given_cell0 && !is_lstm) return refuse(layer, "cell0", "LSTM");
-    if (d->forget_bias != 0 && !is_lstm) return refuse(layer, "forget_bias", "LSTM");
+        return refuse(layer, "wh_candidate", "a GRUv3");
+    if (has_bias_h && kind->step == gru_v3) return refuse(layer, "bias_h", "an RNN, LSTM or GRU");
+    if (d->given_cell0 && !is_lstm) return refuse(layer, "cell0", "an LSTM");
+    if (d->forget_bias != 0 && !is_lstm) return refuse(layer, "forget_bias", "an LSTM");
     if (d->forget_bias == 0 || (d->bias && !d->given_bias)) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: forget_bias is for a bias that is made, not for %s",
                   layer->class_->name, d->given_bias ? "a given one" : "none");
@@ -287,8 +287,8 @@ static bool complete_cell(wb_layer *layer) {
     const struct kind *kind = kind_of(layer);
     const bool is_gru_v3 = kind->step == gru_v3;
     int64_t rows;
-    if (d->return_state) return refuse(layer, "return_state", "RNN, LSTM, GRU and GRUv3");
-    if (d->lengths) return refuse(layer, "lengths", "RNN, LSTM, GRU and GRUv3");
+    if (d->return_state) return refuse(layer, "return_state", "a layer over a sequence");
+    if (d->lengths) return refuse(layer, "lengths", "a layer over a sequence");
     if (!check_desc(layer, kind, d) || !count_rows(layer, kind, d->out, &rows)) return false;
     wb_init *init = d->init ? d->init : wb_glorot_uniform;
     wb_init *recurrent = d->init_recurrent ? d->init_recurrent : wb_glorot_uniform;
@@ -317,7 +317,7 @@ static void derive_sequence(wb_layer *layer) {
 static bool complete_sequence(wb_layer *layer) {
     sequence_layer *l = sequence_of(layer);
     wb_recurrent_desc *d = &l->desc;
-    if (d->state0 || d->given_state0 || d->given_cell0) return refuse(layer, "state0", "cells");
+    if (d->state0 || d->given_state0 || d->given_cell0) return refuse(layer, "state0", "a cell");
     wb_recurrent_desc made = *d;
     made.return_state = made.lengths = false;
     if (!l->cell && !(l->cell = wb_layer_make(kind_of(layer)->cell, &made, sizeof made)))

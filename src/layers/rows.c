@@ -371,13 +371,24 @@ static bool complete(wb_layer *layer) {
 
 /* ---- making ---- */
 
+/* Where memory ran out; other errors say what is wrong with which setting. */
+static void name_in_error(const wb_layer *layer, uint64_t errors) {
+    char text[160];
+    if (wb_error_status() != WB_ERROR_MEMORY) return;
+    wb_layer_describe(layer, true, text, sizeof text);
+    (void)wb_error_prefix(errors, "%s: ", text);
+}
+
 wb_layer *wb_layer_complete(wb_layer *layer) {
     if (!layer || !wb_check_layer("wb_layer_complete", layer)) return NULL;
     if (!wb_layer_own_children(layer) || !wb_scope_begin()) {
         wb_free(layer);
         return NULL;
     }
-    return wb_layer_finish(layer, !complete(layer));
+    const uint64_t errors = wb_error_count();
+    const bool is_complete = complete(layer);
+    name_in_error(layer, errors);
+    return wb_layer_finish(layer, !is_complete);
 }
 
 /* Holds the arrays that were given. One that was released, or is another thread's, leaves the

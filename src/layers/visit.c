@@ -188,6 +188,12 @@ static bool add_layer(wb_visitor *visitor, const wb_path *path, wb_layer *layer)
     return !path || add_name(visitor, path);
 }
 
+void wb_error_add_paths(wb_layer *model) {
+    name_list names = {.visitor = {.array = add_array}};
+    (void)wb_visit(&names.visitor, model);
+    wb_error_add("it has %s", names.used ? names.text : "no arrays");
+}
+
 static void fail_unknown(const char *function, wb_layer *model, const char *path, bool of_layers) {
     name_list names = {.visitor = {.array = add_array}};
     if (of_layers) names.visitor = (wb_visitor){.layer = add_layer};
@@ -221,7 +227,7 @@ bool wb_is_state_at(wb_layer *model, const char *path) {
 }
 
 wb_array *wb_get(wb_layer *model, const char *path) {
-    if (!wb_check_layer("wb_get", model)) return NULL;
+    if (!wb_check_model("wb_get", model)) return NULL;
     wb_array **slot = wb_slot_at("wb_get", model, path);
     if (!slot) return NULL;
     if (*slot) return wb_scope_add(*slot);
@@ -230,7 +236,7 @@ wb_array *wb_get(wb_layer *model, const char *path) {
 }
 
 wb_layer *wb_get_layer(wb_layer *model, const char *path) {
-    if (!wb_check_layer("wb_get_layer", model)) return NULL;
+    if (!wb_check_model("wb_get_layer", model)) return NULL;
     if (!path) return wb_fail_argument_null("wb_get_layer", "the path");
     found place = {.slot = NULL};
     if (find_in_layer(model, path, &place) && place.layer) return place.layer;
@@ -359,7 +365,7 @@ wb_model_counts wb_count_model(wb_layer *model) {
 }
 
 int64_t wb_parameter_count(wb_layer *model) {
-    return wb_check_layer("wb_parameter_count", model) ? wb_count_model(model).numbers : 0;
+    return wb_check_model("wb_parameter_count", model) ? wb_count_model(model).numbers : 0;
 }
 
 typedef struct collector {

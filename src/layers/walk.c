@@ -233,7 +233,7 @@ void wb_exchange_end(wb_exchange *e, bool commit) {
 }
 
 wb_status wb_walk(wb_leaf_fn *fn, void *user, wb_layer *model) {
-    if (!wb_check_layer("wb_walk", model)) return WB_ERROR_ARGUMENT;
+    if (!wb_check_model("wb_walk", model)) return WB_ERROR_ARGUMENT;
     if (!fn) return wb_fail(WB_ERROR_ARGUMENT, "wb_walk: the function is NULL");
     if (wb_model_evaluate(model) != WB_OK || !wb_scope_begin()) return wb_error_status();
     wb_exchange e = {.count = 0};
@@ -271,7 +271,7 @@ static bool mark_shared(wb_visitor *visitor, const wb_path *path, wb_layer *laye
 }
 
 wb_layer *wb_share(wb_layer *model) {
-    if (!wb_check_layer("wb_share", model)) return NULL;
+    if (!wb_check_model("wb_share", model)) return NULL;
     wb_layer *copy = wb_map(share_leaf, NULL, model);
     wb_visitor v = {.layer = mark_shared};
     if (copy) (void)wb_visit(&v, copy);

@@ -167,7 +167,7 @@ static wb_layer *without_norm(void *user, wb_layer *layer) {
 }
 
 wb_layer *wb_remove_weight_norms(wb_layer *model) {
-    if (!wb_check_layer("wb_remove_weight_norms", model)) return NULL;
+    if (!wb_check_model("wb_remove_weight_norms", model)) return NULL;
     if (!wb_scope_begin()) {
         wb_free(model);
         return NULL;

@@ -130,8 +130,11 @@ static bool has_nothing(const wb_array *p) {
 }
 
 bool wb_check_prediction(const char *name, const wb_array *p, const wb_array *y) {
-    if (!wb_may_use_array(name, p, "the prediction") || !wb_may_use_array(name, y, "the target"))
-        return false;
+    if (!wb_may_use_array(name, p, "the prediction")) return false;
+    if (!y && !wb_failed())
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: the target is NULL, as batch->y is where the loader has no .y", name);
+    if (!wb_may_use_array(name, y, "the target")) return false;
     if (!wb_dtype_is_float((wb_dtype)p->dtype))
         (void)wb_fail(WB_ERROR_DTYPE, "%s: the prediction %s is %s, not floating", name,
                       wb_text_of(p), wb_dtype_name((wb_dtype)p->dtype));

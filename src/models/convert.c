@@ -128,6 +128,8 @@ static wb_status convert(wb_file *file, const wb_format *format, const char *to,
                        *out.text ? out.text : "the rename table leaves all of them out");
     const wb_status status = wb_write_file(format, root, file->metadata, to);
     if (status == WB_OK) wb_warn_left_out(&out, format, to);
+    if (status == WB_OK && file->rename_note)
+        wb_log_line(WB_LOG_WARN, "%s: %s", file->path, file->rename_note);
     if (status == WB_OK && c.widened)
         wb_log_line(WB_LOG_WARN, "%s: %s has no bf16: %lld arrays became f32", to, format->name,
                     (long long)c.widened);

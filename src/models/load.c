@@ -414,6 +414,10 @@ static wb_status load_from(const wb_load_desc *desc, const char *key, attempt *a
     if (source.root && desc->rename) source.root = wb_rename(file, source.root, desc->rename);
     a->is_renamed = desc->rename && source.root;
     const wb_status status = source.root ? load_source(&source, desc) : wb_error_status();
+    if (file->rename_note && status == WB_OK)
+        wb_log_line(WB_LOG_WARN, "%s: %s", file->path, file->rename_note);
+    else if (file->rename_note)
+        wb_error_add("%s", file->rename_note);
     wb_free(file);
     return status;
 }
@@ -434,7 +438,7 @@ static wb_status load_whole(const wb_load_desc *desc, const attempt *below) {
 wb_status wb_load_make(wb_load_desc desc) {
     attempt below = {.may_be_whole = false};
     const uint64_t errors = wb_error_count();
-    if (!wb_check_layer("wb_load", desc.model)) return wb_error_status();
+    if (!wb_check_model("wb_load", desc.model)) return wb_error_status();
     const wb_status status = load_from(&desc, desc.key, &below);
     const bool is_misfit = status == WB_ERROR_ARGUMENT || status == WB_ERROR_SHAPE;
     const bool is_whole = is_misfit && below.may_be_whole && wb_error_count() != errors;
@@ -453,7 +457,7 @@ static bool hold_arrays(wb_file *file, const wb_tree_maker *maker) {
 
 /* name is for messages. */
 static wb_file *state_of(const char *name, wb_layer *model, bool has_types) {
-    if (!wb_check_layer(name, model) || wb_model_evaluate(model) != WB_OK) return NULL;
+    if (!wb_check_model(name, model) || wb_model_evaluate(model) != WB_OK) return NULL;
     wb_file *file = wb_file_new(name);
     if (!file || !wb_scope_begin()) {
         wb_free(file);
@@ -473,7 +477,7 @@ static wb_file *state_of(const char *name, wb_layer *model, bool has_types) {
 wb_file *wb_state(wb_layer *model) { return state_of("wb_state", model, false); }
 
 wb_status wb_load_from_make(wb_load_from_desc desc) {
-    if (!wb_check_layer("wb_load_from", desc.model) ||
+    if (!wb_check_model("wb_load_from", desc.model) ||
         !wb_may_use_any("wb_load_from", desc.source, "the source"))
         return wb_error_status();
     const bool is_file = wb_is_file(desc.source);

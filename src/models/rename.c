@@ -243,6 +243,19 @@ static bool is_taken(const renamer *n, const char *name) {
     return false;
 }
 
+/* The first pattern that takes no name, whether or not an earlier row does. */
+static void note_pattern(const renamer *n, const wb_rename_row *row, const char *names) {
+    char text[700];
+    if (n->file->rename_note || !row->to) return;
+    for (int64_t i = 0; i < n->flat.count; i++)
+        if (wb_rename_row_takes(row, old_name(&n->flat.entries[i]))) return;
+    const int length = snprintf(text, sizeof text,
+                                "rename table, line %d: \"%.200s\" takes no name of the file; "
+                                "there is %s",
+                                row->line, row->from, names);
+    n->file->rename_note = wb_arena_text(&n->file->arena, text, (size_t)length);
+}
+
 static bool check_rows(const renamer *n) {
     char names[400] = "nothing";
     size_t used = 0;
@@ -251,6 +264,7 @@ static bool check_rows(const renamer *n) {
                                  old_name(&n->flat.entries[i]));
     for (int64_t i = 0; i < n->table.count; i++) {
         const wb_rename_row *row = &n->table.rows[i];
+        if (row->is_pattern && !row->is_used) note_pattern(n, row, names);
         if (row->is_used || row->is_pattern) continue;
         if (is_taken(n, row->from)) {
             (void)wb_fail(
@@ -279,6 +293,11 @@ static bool check_names(const renamer *n) {
     for (int64_t i = 1; i < flat->count; i++) {
         const wb_flat_entry *entry = &flat->entries[i];
         if (strcmp(entry[-1].path, entry->path) != 0) continue;
+        if (strcmp(old_name(entry - 1), old_name(entry)) == 0)
+            return wb_fail(WB_ERROR_ARGUMENT,
+                           "%s: the rename table gives \"%.160s\" the name \"%.160s\" twice; one "
+                           "row is enough",
+                           n->file->path, old_name(entry), entry->path) == WB_OK;
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "%s: two arrays cannot have one name, but \"%.160s\" "
                       "and \"%.160s\" would both be \"%.160s\"",

@@ -8,7 +8,8 @@
  * them, as maps and lists in the file's arena; structs and their types are left behind. Bytes stay
  * where they are: arrays that the table reorders are so when they are taken out. NULL with an
  * error: a fault in the table, a row without stars that nothing in the file answers to, two names
- * that would become one. */
+ * that would become one. A row with stars that takes no name is a note of the file's: tables for
+ * several files have rows that one of them does not need. */
 wb_record *wb_rename(wb_file *file, const wb_record *root, const char *table);
 
 /* "layers.1.weight", or, where a table made it that, "0.weight, renamed layers.1.weight and

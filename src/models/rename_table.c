@@ -138,6 +138,11 @@ static wb_status take_order(parser *p, wb_rename_row *row) {
     }
     row->order_count = (uint8_t)(w.length / 2 + 1);
     if (is_good && met + 1 == 1U << row->order_count) return WB_OK;
+    if (is_good)
+        return wb_fail(WB_ERROR_FORMAT,
+                       "rename table, line %d: permute %.*s names %d dimensions, so it must have "
+                       "each of 0 to %d once",
+                       p->line, (int)w.length, w.text, row->order_count, row->order_count - 1);
     return fault(p,
                  "permute must be followed by the dimensions in their new order, each once, such "
                  "as 1,0,2");
@@ -309,6 +314,11 @@ static bool expand(const wb_rename_row *row, const capture *captures, output *ou
         at += digits ? 1 + digits : 0;
     }
     return true;
+}
+
+bool wb_rename_row_takes(const wb_rename_row *row, const char *name) {
+    capture captures[WB_RENAME_STARS] = {{NULL, 0}};
+    return row->is_pattern ? match(row->from, name, captures) : strcmp(row->from, name) == 0;
 }
 
 static bool takes(const wb_rename_row *row, const char *name, output *out) {

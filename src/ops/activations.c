@@ -49,7 +49,7 @@ wb_array *wb_rrelu(wb_array *x) { return wb_rrelu_with(x, 1.0 / 8, 1.0 / 3); }
 
 wb_array *wb_glu_dim(wb_array *x, int dim) {
     if (!wb_is_usable(x)) return wb_refuse("glu", x, "x");
-    dim = wb_check_dim("glu", dim, x->ndim);
+    dim = wb_check_dim_of("glu", dim, x);
     if (dim < 0) return NULL;
     const int64_t size = x->sizes[dim], half = size / 2;
     if (size % 2)

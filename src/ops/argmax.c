@@ -22,7 +22,7 @@ static wb_array *positions(wb_array *x, int dim) {
 
 static wb_array *position(const char *function, wb_array *x, int dim, bool of_smallest) {
     if (!wb_is_usable(x)) return wb_refuse(function, x, "x");
-    dim = wb_check_dim(function, dim, x->ndim);
+    dim = wb_check_dim_of(function, dim, x);
     if (dim < 0) return NULL;
     if (x->sizes[dim] == 0)
         return wb_fail_null(WB_ERROR_SHAPE, "%s: x must have at least one element, got %s",

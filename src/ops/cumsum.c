@@ -3,7 +3,7 @@
 
 wb_array *wb_cumsum(wb_array *x, int dim) {
     if (!wb_is_usable(x)) return wb_refuse("cumsum", x, "x");
-    dim = wb_check_dim("cumsum", dim, x->ndim);
+    dim = wb_check_dim_of("cumsum", dim, x);
     if (dim < 0) return NULL;
     const int64_t attribute = dim;
     x = wb_widened(x);

@@ -29,8 +29,9 @@ const char *wb_index_name(wb_op op, const int64_t *attributes) {
 static wb_array *index_array(const char *function, wb_array *index) {
     if (index->dtype == WB_I32 || index->dtype == WB_I64) return index;
     if (index->dtype == WB_U8) return wb_cast(index, WB_I32);
-    return wb_fail_null(WB_ERROR_DTYPE, "%s: the index must have an integer type, got %s", function,
-                        wb_dtype_name((wb_dtype)index->dtype));
+    return wb_fail_null(WB_ERROR_DTYPE,
+                        "%s: the index must have an integer type, got %s: wb_cast(index, WB_I32)",
+                        function, wb_dtype_name((wb_dtype)index->dtype));
 }
 
 /* x's sizes with dimension dim replaced by the index's. */
@@ -47,7 +48,7 @@ static int gathered_sizes(const wb_array *x, const wb_array *index, int dim, int
 static wb_array *gather(const char *what, const char *late, wb_array *x, wb_array *index, int dim) {
     if (!wb_is_usable(x)) return wb_refuse("gather", x, "x");
     if (!wb_is_usable(index)) return wb_refuse("gather", index, "index");
-    dim = wb_check_dim("gather", dim, x->ndim);
+    dim = wb_check_dim_of("gather", dim, x);
     index = dim < 0 ? NULL : index_array("gather", index);
     if (!index) return NULL;
     int64_t sizes[WB_MAX_DIMS];
@@ -91,7 +92,7 @@ bool wb_scatter_check(const char *function, wb_array *base, wb_array **index, wb
     if (!wb_is_usable(base)) return wb_refuse(function, base, "base");
     if (!wb_is_usable(*index)) return wb_refuse(function, *index, "index");
     if (!wb_is_usable(*updates)) return wb_refuse(function, *updates, "updates");
-    *dim = wb_check_dim(function, *dim, base->ndim);
+    *dim = wb_check_dim_of(function, *dim, base);
     *index = *dim < 0 ? NULL : index_array(function, *index);
     if (!*index) return false;
     int64_t sizes[WB_MAX_DIMS];

@@ -11,7 +11,7 @@
 
 wb_array *wb_pad(wb_array *x, int dim, int64_t lo, int64_t hi, double value) {
     if (!wb_is_usable(x)) return wb_refuse("pad", x, "x");
-    dim = wb_check_dim("pad", dim, x->ndim);
+    dim = wb_check_dim_of("pad", dim, x);
     if (dim < 0) return NULL;
     if (lo < 0 || hi < 0)
         return wb_fail_null(WB_ERROR_ARGUMENT,
@@ -66,7 +66,7 @@ static bool check_list(const char *function, int count, wb_array *const *arrays)
 
 wb_array *wb_concat_make(int dim, int count, wb_array *const *arrays) {
     if (!check_list("concat", count, arrays)) return NULL;
-    dim = wb_check_dim("concat", dim, arrays[0]->ndim);
+    dim = wb_check_dim_of("concat", dim, arrays[0]);
     int64_t sizes[WB_MAX_DIMS];
     wb_dtype dtype;
     if (dim < 0 || !join_sizes(dim, count, arrays, sizes, &dtype)) return NULL;
@@ -170,7 +170,7 @@ wb_status wb_unstack(wb_array *x, int dim, int count, wb_array **parts) {
     if (!wb_check_list("unstack", count, parts)) return wb_error_status();
     for (int i = 0; i < count; i++) parts[i] = NULL;
     if (!wb_is_usable(x)) return wb_refuse("unstack", x, "x"), wb_error_status();
-    dim = wb_check_dim("unstack", dim, x->ndim);
+    dim = wb_check_dim_of("unstack", dim, x);
     if (dim < 0) return wb_error_status();
     if (count != x->sizes[dim])
         return wb_fail(WB_ERROR_SHAPE, "unstack: count must be %lld, dimension %d of %s, got %d",

@@ -49,7 +49,7 @@ static wb_array *padded(const char *function, wb_array *x, int dim, int64_t lo, 
                         source_fn *source) {
     int64_t whole;
     if (!wb_is_usable(x)) return wb_refuse(function, x, "x");
-    dim = wb_check_dim(function, dim, x->ndim);
+    dim = wb_check_dim_of(function, dim, x);
     if (dim < 0 || !check(function, x, dim, lo, hi, &whole)) return NULL;
     if (lo == 0 && hi == 0) return x;
     wb_array *place = SUB(wb_iota(WB_I64, 0, whole), number(lo));

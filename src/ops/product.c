@@ -52,7 +52,7 @@ wb_array *wb_prod(wb_array *x) {
 /* After the round with distance s, y_i is the product of the last 2 s numbers up to i. */
 wb_array *wb_cumprod(wb_array *x, int dim) {
     if (!wb_is_usable(x)) return wb_refuse("cumprod", x, "x");
-    dim = wb_check_dim("cumprod", dim, x->ndim);
+    dim = wb_check_dim_of("cumprod", dim, x);
     if (dim < 0) return NULL;
     const int64_t n = x->sizes[dim];
     wb_array *y = factors(x);

@@ -11,8 +11,8 @@ bool wb_dims_mask(const char *function, const wb_array *x, int ndim, const int64
         const int64_t dim = dims[i] < 0 ? dims[i] + x->ndim : dims[i];
         if (dim < 0 || dim >= x->ndim) {
             (void)wb_fail(WB_ERROR_ARGUMENT,
-                          "%s: dimension %lld is outside an array of %d dimensions", function,
-                          (long long)dims[i], x->ndim);
+                          "%s: dimension %lld is outside an array of %d dimensions, %s", function,
+                          (long long)dims[i], x->ndim, wb_text_of(x));
             return false;
         }
         *mask |= 1 << dim;

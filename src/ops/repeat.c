@@ -3,7 +3,7 @@
 
 wb_array *wb_roll(wb_array *x, int64_t shift, int dim) {
     if (!wb_is_usable(x)) return wb_refuse("roll", x, "x");
-    dim = wb_check_dim("roll", dim, x->ndim);
+    dim = wb_check_dim_of("roll", dim, x);
     if (dim < 0) return NULL;
     const int64_t n = x->sizes[dim], rest = n ? shift % n : 0, by = rest < 0 ? rest + n : rest;
     if (by == 0) return x;
@@ -35,7 +35,7 @@ static wb_array *each_run(wb_array *x, int64_t run, int64_t times, const int64_t
 wb_array *wb_repeat(wb_array *x, int64_t times, int dim) {
     int64_t sizes[WB_MAX_DIMS];
     if (!wb_is_usable(x)) return wb_refuse("repeat", x, "x");
-    dim = wb_check_dim("repeat", dim, x->ndim);
+    dim = wb_check_dim_of("repeat", dim, x);
     if (dim < 0 || !longer("repeat", x, dim, times, sizes)) return NULL;
     return each_run(x, wb_count_sizes(dim, x->sizes), times, sizes);
 }

@@ -161,7 +161,7 @@ static wb_array *unless_nan(wb_array *index, wb_array *logits, int dim) {
  * is rare has the largest noise, where the uniform number is near 0. */
 wb_array *wb_categorical(wb_array *logits, int dim) {
     if (!wb_is_usable(logits)) return wb_refuse("categorical", logits, "logits");
-    dim = wb_check_dim("categorical", dim, logits->ndim);
+    dim = wb_check_dim_of("categorical", dim, logits);
     if (dim < 0) return NULL;
     if (logits->sizes[dim] == 0)
         return wb_fail_null(WB_ERROR_SHAPE, "categorical: there must be at least one logit, got %s",

@@ -136,9 +136,7 @@ static wb_body *trace_body(scan *s, wb_trace *trace) {
     if (slices != few) wb_release(slices);
     for (int r = 0; ready && r < nresults; r++)
         ready = (s->result[r] = result_of(s, r)) && fits(s, r, s->result[r]);
-    const wb_thread *thread = wb_thread_get();
-    if (ready && thread->scope_count > thread->scope_floor)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "scan: the body opened a scope and did not close it");
+    ready = wb_user_call_is_kept(&trace->call, NULL) && ready;
     return ready && !wb_failed() ? wb_trace_close(trace, nresults, s->result) : NULL;
 }
 

@@ -36,7 +36,7 @@ static wb_array *descending(wb_array *x, int dim) {
 
 wb_array *wb_argsort(wb_array *x, int dim, bool is_descending) {
     if (!wb_is_usable(x)) return wb_refuse("argsort", x, "x");
-    dim = wb_check_dim("argsort", dim, x->ndim);
+    dim = wb_check_dim_of("argsort", dim, x);
     if (dim < 0) return NULL;
     return is_descending ? descending(x, dim) : ascending(x, dim);
 }
@@ -67,11 +67,12 @@ static bool fits(const wb_array *x, const wb_array *index, int dim) {
 wb_array *wb_take_along(wb_array *x, wb_array *index, int dim) {
     if (!wb_is_usable(x)) return wb_refuse("take_along", x, "x");
     if (!wb_is_usable(index)) return wb_refuse("take_along", index, "index");
-    dim = wb_check_dim("take_along", dim, x->ndim);
+    dim = wb_check_dim_of("take_along", dim, x);
     if (dim < 0) return NULL;
     if (wb_dtype_is_float((wb_dtype)index->dtype) || index->dtype == WB_BOOL)
         return wb_fail_null(WB_ERROR_DTYPE,
-                            "take_along: the index must have an integer type, got %s",
+                            "take_along: the index must have an integer type, got %s: "
+                            "wb_cast(index, WB_I32)",
                             wb_dtype_name((wb_dtype)index->dtype));
     if (!fits(x, index, dim))
         return wb_fail_null(WB_ERROR_SHAPE,
@@ -85,7 +86,7 @@ wb_array *wb_take_along(wb_array *x, wb_array *index, int dim) {
 
 wb_array *wb_sort(wb_array *x, int dim, bool is_descending) {
     if (!wb_is_usable(x)) return wb_refuse("sort", x, "x");
-    dim = wb_check_dim("sort", dim, x->ndim);
+    dim = wb_check_dim_of("sort", dim, x);
     wb_array *places = dim < 0 ? NULL : wb_argsort(x, dim, is_descending);
     return places ? take("sort", x, places, dim) : NULL;
 }
@@ -93,7 +94,7 @@ wb_array *wb_sort(wb_array *x, int dim, bool is_descending) {
 wb_array *wb_top_k(wb_array *x, int64_t k, int dim, wb_array **positions) {
     if (positions) *positions = NULL;
     if (!wb_is_usable(x)) return wb_refuse("top_k", x, "x");
-    dim = wb_check_dim("top_k", dim, x->ndim);
+    dim = wb_check_dim_of("top_k", dim, x);
     if (dim < 0) return NULL;
     if (k < 0 || k > x->sizes[dim])
         return wb_fail_null(WB_ERROR_ARGUMENT,

@@ -1,6 +1,7 @@
 /* Deviations, norms, dot products, any and all: made of reductions. */
 #include <math.h>
 
+#include "base/memory.h"
 #include "ops/build.h"
 #include "ops/custom.h"
 
@@ -56,15 +57,8 @@ static wb_array *largest(wb_array *x, const dims *d) {
     return d->total ? wb_maximum(x) : wb_maximum_make(x, d->ndim, d->list);
 }
 
-/* What numbers of this size are divided by so that their powers neither overflow nor vanish; 1
- * where they do not, and of infinities. A norm does not depend on it, nor does its derivative. */
-static wb_array *unit_of(wb_array *size, double p, const dims *d) {
-    const double most = exp2((size->dtype == WB_F64 ? 511 : 63) / p);
-    wb_array *m = largest(wb_stop_gradient(size), d);
-    wb_array *is_far = OR(GT(m, NUM(most)), LT(m, NUM(1 / most)));
-    wb_array *is_number = AND(GT(m, NUM(0)), LT(m, NUM((double)INFINITY)));
-    return SELECT(AND(is_far, is_number), MAX(m, NUM(size->dtype == WB_F64 ? 0x1p-1000 : 0x1p-120)),
-                  NUM(1));
+static wb_array *smallest(wb_array *x, const dims *d) {
+    return d->total ? wb_minimum(x) : wb_minimum_make(x, d->ndim, d->list);
 }
 
 bool wb_fits_f64(const wb_array *x) {
@@ -84,22 +78,70 @@ static wb_array *length(wb_array *x, const dims *d) {
     return n ? wb_custom_node(n, 1, &x, pull_length, NULL, NULL) : NULL;
 }
 
+/* ---- of another order ---- */
+
+/* What sizes are divided by so that their powers neither overflow nor vanish, and the ratios: those
+ * to the largest size (p > 0) or the smallest one (p < 0), whose power is 1 and the largest of all.
+ * 1 where the powers are good as they are, and of 0, infinity and NaN. */
+static wb_array *unit_of(wb_array *size, double p, const dims *d) {
+    const double most = exp2((size->dtype == WB_F64 ? 511 : 63) / fabs(p));
+    wb_array *m = wb_stop_gradient((p > 0 ? largest : smallest)(size, d));
+    wb_array *is_far = OR(GT(m, NUM(most)), LT(m, NUM(1 / most)));
+    wb_array *is_number = AND(GT(m, NUM(0)), LT(m, NUM((double)INFINITY)));
+    return SELECT(AND(is_far, is_number), m, NUM(1));
+}
+
+static wb_array *raised(wb_array *x, double p) { return p == 2 ? SQUARE(x) : power(x, p); }
+
+/* The order of a norm and its dimensions, in memory of their own. */
+typedef struct order {
+    double p;
+    dims dims;
+    int64_t list[WB_MAX_DIMS];
+} order;
+
+static order *order_of(double p, const dims *d) {
+    order *o = wb_alloc(sizeof *o);
+    if (!o) return NULL;
+    o->p = p, o->dims = *d;
+    for (int i = 0; i < d->ndim; i++) o->list[i] = d->list[i];
+    o->dims.list = o->list;
+    return o;
+}
+
+/* g sign(x) (|x| / n)^(p - 1), made of the ratios because n / |x| is too coarse for a large p; 0
+ * where x is. */
+static void pull_norm(void *context, wb_array *n, wb_array *g, const bool *want, wb_array **out) {
+    const order *o = context;
+    (void)want;
+    wb_array *x = n->inputs[1], *size = ABS(x);
+    wb_array *ratio = DIV(size, unit_of(size, o->p, &o->dims));
+    wb_array *total = power(sum(raised(ratio, o->p), &o->dims), 1 / o->p - 1);
+    wb_array *slope = o->p == 2 ? ratio : power(ratio, o->p - 1);
+    out[1] = SELECT(EQ(x, NUM(0)), NUM(0), MUL(g, MUL(SIGN(x), MUL(slope, total))));
+}
+
 static wb_array *finite_norm(wb_array *x, wb_array *size, double p, const dims *d) {
     if (p == 2 && wb_fits_f64(x)) return length(x, d);
-    if (p < 0) return power(sum(power(size, p), d), 1 / p);
     wb_array *unit = unit_of(size, p, d);
-    wb_array *scale = wb_recip(unit);
-    wb_array *powers = p == 2 ? SQUARE(MUL(x, scale)) : power(MUL(size, scale), p);
-    return MUL(unit, power(sum(powers, d), 1 / p));
+    wb_array *total = sum(raised(DIV(size, unit), p), d);
+    wb_array *n = MUL(unit, power(total, 1 / p));
+    order *context = n ? order_of(p, d) : NULL;
+    return context ? wb_custom_node(n, 1, &x, pull_norm, context, wb_release) : NULL;
+}
+
+/* From there on the norm is the largest size, or the smallest one, to the last digit: n^(1 / p) is
+ * 1 for any number of elements. */
+static bool is_like_infinity(double p, const wb_array *x) {
+    return fabs(p) >= (x->dtype == WB_F64 ? 0x1p60 : 0x1p30);
 }
 
 static wb_array *norm_of(wb_array *x, double p, const dims *d) {
     wb_array *size = ABS(x);
     if (!size || wb_count(x) == 0 || p == 1) return size ? sum(size, d) : NULL;
     if (p == 0) return wb_cast(sum(NE(x, NUM(0)), d), (wb_dtype)x->dtype);
-    if (!isinf(p)) return finite_norm(x, size, p, d);
-    if (p > 0) return largest(size, d);
-    return d->total ? wb_minimum(size) : wb_minimum_make(size, d->ndim, d->list);
+    if (!is_like_infinity(p, x)) return finite_norm(x, size, p, d);
+    return (p > 0 ? largest : smallest)(size, d);
 }
 
 static wb_array *norm(wb_array *x, double p, const dims *d) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "array/thread.h"
+#include "array/user_call.h"
 #include "ops/build.h"
 
 /* ---- parts ---- */
@@ -243,14 +244,12 @@ static void tell(const wb_rule_at *at, wb_array **parts) {
 /* Calls the row's function, in which nothing is read and no scope stays open. */
 static bool take_step(wb_rule_at *at, const wb_rule_row *row) {
     wb_thread *thread = wb_thread_get();
-    const int64_t scopes = thread->scope_count;
+    wb_user_call call;
+    wb_user_call_begin(&call, "its step");
     thread->depth++;
     at->g = row->step(at);
     thread->depth--;
-    if (thread->scope_count == scopes) return true;
-    while (thread->scope_count > scopes) (void)wb_scope_close_leaving(0, NULL);
-    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: its step opened a scope and did not close it", row->name);
-    return false;
+    return wb_user_call_end(&call, row->name);
 }
 
 /* What a row's function leaves has the sizes of what it was given; one number stands for all. */

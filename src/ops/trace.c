@@ -109,8 +109,7 @@ bool wb_trace_begin(wb_trace *trace, wb_array *(*stand_in)(void *context, wb_arr
     if (wb_scope_open() != WB_OK) return false;
     thread->depth++;
     trace->counter = thread->counter;
-    trace->outer_floor = thread->scope_floor;
-    thread->scope_floor = thread->scope_count;
+    wb_user_call_begin(&trace->call, "the body of the scan");
     return trace->is_open = true;
 }
 
@@ -243,8 +242,7 @@ void wb_trace_leave(wb_trace *trace) {
     wb_thread *thread = wb_thread_get();
     trace->is_open = false;
     thread->depth--;
-    while (thread->scope_count > thread->scope_floor) (void)wb_scope_close_leaving(0, NULL);
-    thread->scope_floor = trace->outer_floor;
+    wb_user_call_leave(&trace->call);
     (void)wb_scope_close_leaving(0, NULL);
 }
 

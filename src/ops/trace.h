@@ -3,6 +3,7 @@
 #define WB_OPS_TRACE_H
 
 #include "array/body.h"
+#include "array/user_call.h"
 #include "base/table.h"
 #include "ops/ops.h"
 
@@ -46,8 +47,8 @@ typedef struct wb_trace {
         wb_array *outer;       /* what it stands for outside, or is a slice of; referred to */
         wb_given kind;
     } * given;
-    uint64_t counter;    /* the random counter when it began */
-    int64_t outer_floor; /* the thread's scope_floor before */
+    uint64_t counter;  /* the random counter when it began */
+    wb_user_call call; /* of the body */
     bool is_open;
 } wb_trace;
 

@@ -62,7 +62,7 @@ wb_array *wb_unsqueeze(wb_array *x, int dim) {
 
 wb_array *wb_squeeze(wb_array *x, int dim) {
     if (!wb_is_usable(x)) return wb_refuse("squeeze", x, "x");
-    dim = wb_check_dim("squeeze", dim, x->ndim);
+    dim = wb_check_dim_of("squeeze", dim, x);
     if (dim < 0) return NULL;
     if (x->sizes[dim] != 1)
         return wb_fail_null(WB_ERROR_SHAPE, "squeeze: dimension %d of %s must have size 1", dim,
@@ -155,7 +155,7 @@ static bool slice_range_of(const char *function, const wb_array *x, int dim, int
 
 wb_array *wb_slice(wb_array *x, int dim, int64_t start, int64_t stop, int64_t step) {
     if (!wb_is_usable(x)) return wb_refuse("slice", x, "x");
-    dim = wb_check_dim("slice", dim, x->ndim);
+    dim = wb_check_dim_of("slice", dim, x);
     if (dim < 0) return NULL;
     slice_range r;
     if (!slice_range_of("slice", x, dim, start, stop, step, &r)) return NULL;
@@ -180,7 +180,7 @@ wb_array *(wb_slice_set)(wb_array *x, wb_array *y, int dim, int64_t start, int64
                          int64_t step) {
     if (!wb_is_usable(x)) return wb_refuse("slice_set", x, "x");
     if (!wb_is_usable(y)) return wb_refuse("slice_set", y, "y");
-    dim = wb_check_dim("slice_set", dim, x->ndim);
+    dim = wb_check_dim_of("slice_set", dim, x);
     slice_range r;
     if (dim < 0 || !slice_range_of("slice_set", x, dim, start, stop, step, &r)) return NULL;
     int64_t sizes[WB_MAX_DIMS], both[WB_MAX_DIMS];
@@ -200,7 +200,7 @@ wb_array *(wb_slice_set)(wb_array *x, wb_array *y, int dim, int64_t start, int64
 
 wb_array *wb_flip(wb_array *x, int dim) {
     if (!wb_is_usable(x)) return wb_refuse("flip", x, "x");
-    dim = wb_check_dim("flip", dim, x->ndim);
+    dim = wb_check_dim_of("flip", dim, x);
     const int64_t size = dim < 0 ? 0 : x->sizes[dim];
     return dim < 0 ? NULL : wb_slice_node(x, dim, size ? size - 1 : 0, size, -1);
 }

@@ -109,9 +109,13 @@ wb_array *wb_common_norm(int64_t count, wb_array *const *arrays) {
     return squares ? wb_cast(wb_sqrt(squares), WB_F32) : NULL;
 }
 
-wb_array *wb_clip_factor(wb_array *norm, double limit, const wb_array *x) {
-    wb_array *scale = wb_min(wb_constant(1), wb_div(wb_constant(limit), norm));
-    return wb_cast(scale, (wb_dtype)x->dtype);
+/* The quotient of a usual limit and a large norm is a denormal number, which counts as 0 in a step,
+ * and below the smallest f16 much earlier: such an x is divided by 2^64 first. */
+wb_array *wb_shortened(wb_array *x, wb_array *norm, wb_array *limit) {
+    wb_array *is_large = GT(norm, NUM(0x1p64));
+    wb_array *unit = SELECT(is_large, NUM(0x1p64), NUM(1)), *part = DIV(NUM(1), unit);
+    wb_array *scale = MIN(DIV(limit, MUL(norm, part)), unit);
+    return wb_cast(MUL(MUL(wb_wide(x), part), scale), (wb_dtype)x->dtype);
 }
 
 typedef struct looking {
@@ -169,7 +173,7 @@ typedef struct limit {
 
 static wb_array *shortened(wb_array *x, const void *context) {
     const limit *l = context;
-    return wb_mul(x, wb_clip_factor(l->norm, l->most, x));
+    return wb_shortened(x, l->norm, wb_constant(l->most));
 }
 
 wb_array *wb_gradients_clip_total_norm(wb_gradients *gradients, double most) {

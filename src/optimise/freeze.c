@@ -39,8 +39,10 @@ wb_status wb_optimiser_mark(const char *function, wb_optimiser *o, const char *p
     for (int64_t i = 0; i < o->group_count; i++) o->groups[i].is_marked = false;
     if (!wb_visit(&m.visitor, o->model)) return wb_error_status();
     if (m.found) return WB_OK;
-    return wb_fail(WB_ERROR_ARGUMENT, "%s: \"%s\" matches no trainable array of %s", function,
-                   path ? path : "", o->model->class_->name);
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: \"%s\" matches no trainable array of %s", function,
+                  path ? path : "", o->model->class_->name);
+    wb_error_add_paths(o->model);
+    return WB_ERROR_ARGUMENT;
 }
 
 typedef struct seeker {

@@ -3,6 +3,7 @@
 #include "array/divisor.h"
 #include "array/state.h"
 #include "array/use.h"
+#include "array/user_call.h"
 
 #include <string.h>
 
@@ -188,7 +189,7 @@ static bool check_loss(const char *function, wb_array *l) {
 }
 
 wb_gradients *wb_gradient(wb_array *l, wb_layer *model) {
-    if (!check_loss("wb_gradient", l) || !wb_check_layer("wb_gradient", model)) return NULL;
+    if (!check_loss("wb_gradient", l) || !wb_check_model("wb_gradient", model)) return NULL;
     wb_gradients *g = wb_gradients_new(model);
     if (!g) return NULL;
     g->observations = 1, g->weighting = WB_WEIGHTED_NOT;
@@ -209,14 +210,20 @@ wb_array *wb_gradients_weight(const wb_gradients *g) {
     return wb_mul(wb_stop_gradient(divisor), wb_late(g->observations > 0));
 }
 
+/* What a loss gets that was called without one, so that its x and y are NULL. */
+static const wb_batch empty_batch;
+
 /* The loss, with what it hands out and was divided by. */
-static wb_array *call(wb_gradients *g, wb_loss_fn *loss, const wb_batch *batch, void *user,
-                      const wb_precision *precision) {
+static wb_array *call(const char *function, wb_gradients *g, wb_loss_fn *loss,
+                      const wb_batch *batch, void *user, const wb_precision *precision) {
     wb_divisor divisor = {.notes = 0};
     const bool before = wb_set_training(true);
     wb_aux_list *const outer = wb_aux_to(&g->aux);
     wb_divisor *const outer_divisor = wb_divisor_to(&divisor);
-    wb_array *l = wb_precision_call(precision, g, loss, batch, user);
+    wb_user_call of_loss;
+    wb_user_call_begin(&of_loss, "the loss function");
+    wb_array *l = wb_precision_call(precision, g, loss, batch ? batch : &empty_batch, user);
+    if (!wb_user_call_end(&of_loss, function)) l = NULL;
     (void)wb_divisor_to(outer_divisor);
     (void)wb_aux_to(outer);
     (void)wb_set_training(before);
@@ -229,7 +236,7 @@ wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *l
     const int64_t states = wb_state_begin();
     g->observations = wb_observations_of(batch);
     g->weighting = precision ? precision->weighting : WB_WEIGHTED_NOT;
-    wb_array *l = call(g, loss, batch, user, precision);
+    wb_array *l = call(function, g, loss, batch, user, precision);
     if (!l && !wb_failed())
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the loss function returned NULL without an error",
                       function);
@@ -281,7 +288,7 @@ static bool check(const char *function, wb_loss_fn *loss, const wb_layer *model,
     if (gradients) *gradients = NULL;
     if (!gradients || !loss)
         return wb_fail_argument_null(function, loss ? "gradients" : "the loss function") != NULL;
-    return wb_check_layer(function, model);
+    return wb_check_model(function, model);
 }
 
 wb_array *wb_withgradient(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch, void *user,

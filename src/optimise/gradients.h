@@ -101,10 +101,10 @@ static inline wb_array *wb_gradients_watched(const wb_gradients *g) {
 void wb_gradients_watch(wb_gradients *g, wb_array *watched);
 void wb_gradients_put_divisor(wb_gradients *g, wb_array *divisor);
 
-/* The 2-norm of all arrays together, of which some are NULL, f32 or f64; NULL: there is none. And
- * what scales them to a norm of at most limit, beside x. */
+/* The 2-norm of all arrays together, of which some are NULL, f32 or f64; NULL: there is none. */
 wb_array *wb_common_norm(int64_t count, wb_array *const *arrays);
-wb_array *wb_clip_factor(wb_array *norm, double limit, const wb_array *x);
+/* x min(limit / norm, 1): a part of what has this norm, which is then at most limit. */
+wb_array *wb_shortened(wb_array *x, wb_array *norm, wb_array *limit);
 
 /* The loss, what is watched, what the loss was divided by and what it has handed out into the list;
  * how many. */

@@ -317,7 +317,7 @@ wb_status wb_optimiser_group(wb_optimiser *o) {
 
 static bool check(const wb_setup_desc *desc) {
     if (!wb_check_start("wb_setup", desc->start_)) return false;
-    if (!wb_check_layer("wb_setup", desc->model)) return false;
+    if (!wb_check_model("wb_setup", desc->model)) return false;
     if (wb_rule_check("wb_setup", &desc->rule) != WB_OK) return false;
     if (desc->model->shared_)
         (void)wb_fail(WB_ERROR_ARGUMENT,
@@ -383,6 +383,7 @@ static bool check_parts(const wb_optimiser *o) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: \"%s\" matches no trainable array of %s%s",
                       o->parts[i].path, o->model->class_->name,
                       i ? " that an earlier path left" : "");
+        wb_error_add_paths(o->model);
         return false;
     }
     return true;

@@ -36,7 +36,7 @@ static bool check(const char *function, const wb_parameters *p) {
 }
 
 wb_parameters *wb_params(wb_layer *model) {
-    if (!wb_check_layer("wb_params", model)) return NULL;
+    if (!wb_check_model("wb_params", model)) return NULL;
     wb_parameters *p = wb_object_new(&parameters_class, sizeof *p);
     if (p) p->model = wb_layer_hold(model);
     return p;

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/error.h"
+#include "optimise/gradients.h"
 #include "optimise/row.h"
 #include "optimise/rules.h"
 
@@ -362,7 +363,7 @@ wb_rule wb_clip_grad_make(wb_clip_grad_desc desc) { return wb_rule_of_desc(&clip
  * have made of it may be: that leaves parameter and later states alone. */
 static wb_array *clip_to(wb_rule_at *at, wb_array *norm) {
     at->good = AND(at->good, EQ(SUB(norm, norm), NUM(0)));
-    return MUL(G, MIN(DIV(S(omega), norm), NUM(1)));
+    return wb_shortened(G, norm, S(omega));
 }
 
 static wb_array *clip_norm(wb_rule_at *at) { return clip_to(at, wb_norm(G, 2)); }
@@ -374,14 +375,15 @@ static const wb_rule_row clip_norm_row = {
 static wb_array *clip_p_norm(wb_rule_at *at) {
     wb_array *p = S(p), *size = ABS(G);
     wb_array *count = wb_sum(wb_cast(NE(G, NUM(0)), (wb_dtype)G->dtype));
-    wb_array *most = wb_maximum(size);
-    /* of these the powers do not overflow */
-    wb_array *is_number = AND(GT(most, NUM(0)), LT(most, NUM((double)INFINITY)));
-    wb_array *unit = SELECT(AND(is_number, GT(p, NUM(0))), most, NUM(1));
+    wb_array *most = wb_maximum(size), *least = wb_minimum(size);
+    /* of the ratios to it the powers are at most 1 */
+    wb_array *unit = SELECT(GT(p, NUM(0)), most, least);
+    wb_array *is_number = AND(GT(unit, NUM(0)), LT(unit, NUM((double)INFINITY)));
+    unit = SELECT(is_number, unit, NUM(1));
     wb_array *norm = MUL(unit, POW(wb_sum(POW(DIV(size, unit), p)), DIV(NUM(1), p)));
     norm = SELECT(EQ(p, NUM(0)), count, norm);
     norm = SELECT(EQ(p, NUM((double)INFINITY)), most, norm);
-    return clip_to(at, SELECT(EQ(p, NUM(-(double)INFINITY)), wb_minimum(size), norm));
+    return clip_to(at, SELECT(EQ(p, NUM(-(double)INFINITY)), least, norm));
 }
 
 static const wb_rule_row clip_p_norm_row = {

@@ -281,6 +281,6 @@ wb_status wb_synchronize(void *object) {
     if (!check(object) || !wb_ranks_join(function)) return wb_error_status();
     wb_optimiser *o = wb_is_optimiser(object) ? object : NULL;
     wb_layer *model = o ? o->model : object;
-    if (!wb_check_layer(function, model)) return WB_ERROR_ARGUMENT;
+    if (!wb_check_model(function, model)) return WB_ERROR_ARGUMENT;
     return wb_ranks_count() == 1 ? WB_OK : told(synchronize(model, o));
 }

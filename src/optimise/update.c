@@ -50,7 +50,7 @@ static bool is_between_steps(const char *function, const wb_optimiser *o) {
 static wb_status check(const char *function, wb_optimiser *o, const wb_layer *model,
                        const wb_gradients *g) {
     if (wb_is_tracing(function)) return WB_ERROR_ARGUMENT;
-    if (!wb_optimiser_check(function, o) || !wb_check_layer(function, model) ||
+    if (!wb_optimiser_check(function, o) || !wb_check_model(function, model) ||
         !wb_gradients_check(function, g))
         return WB_ERROR_ARGUMENT;
     if (o->model != model || g->model != model)
@@ -87,8 +87,7 @@ static wb_array *clip(wb_optimiser *o, wb_array *watched) {
     /* a sum that is rounded alike whatever the step does with it */
     if (o->sharing && wb_evaluate_roots(1, &norm) != WB_OK) return NULL;
     for (int64_t i = 0; i < o->group_count; i++)
-        if (o->sums[i])
-            o->sums[i] = wb_mul(o->sums[i], wb_clip_factor(norm, o->clip_norm, o->sums[i]));
+        if (o->sums[i]) o->sums[i] = wb_shortened(o->sums[i], norm, wb_constant(o->clip_norm));
     return wb_add(watched, norm);
 }
 
@@ -574,7 +573,7 @@ wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch
                         wb_optimiser *optimiser) {
     if (!loss) return wb_fail_argument_null("wb_train_step", "the loss function");
     if (!wb_optimiser_check("wb_train_step", optimiser)) return NULL;
-    if (!wb_check_layer("wb_train_step", model)) return NULL;
+    if (!wb_check_model("wb_train_step", model)) return NULL;
     if (!is_between_steps("wb_train_step", optimiser)) return NULL;
     wb_gradients *g = wb_gradients_new(model);
     if (!g) {

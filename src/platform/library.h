@@ -31,6 +31,8 @@ bool wb_platform_library_of(const void *address, char *path, size_t size_bytes);
  * plugins; in a program that has the library in itself, all places in the program, the innermost
  * first. Returns how many, 0 where it is unknown. */
 int wb_platform_callers(void **addresses, int most);
+/* The path as one word of a shell, in single quotes. False: there is no room. */
+bool wb_platform_quote(const char *path, char *word, size_t size_bytes);
 /* The command that prints the functions and lines of such addresses. */
 bool wb_platform_line_command(void *const *addresses, int count, char *text, size_t size_bytes);
 

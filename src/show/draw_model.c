@@ -281,7 +281,7 @@ static bool trace(graph *g, const wb_outputsize_desc *desc) {
 
 wb_status wb_draw_model_make(const char *path, wb_layer *model, wb_outputsize_desc desc) {
     if (!path) return (void)wb_fail_argument_null("draw_model", "path"), wb_error_status();
-    if (!wb_check_layer("draw_model", model)) return wb_error_status();
+    if (!wb_check_model("draw_model", model)) return wb_error_status();
     const char *format = format_of(path);
     if (!format || !wb_scope_begin()) return wb_error_status();
     graph g = {.model = model};

@@ -161,7 +161,7 @@ static void print(const listing *l, wb_text *out) {
 }
 
 wb_status wb_show_sizes_make(FILE *file, wb_layer *model, wb_outputsize_desc desc) {
-    if (!wb_check_layer("show_sizes", model)) return wb_error_status();
+    if (!wb_check_model("show_sizes", model)) return wb_error_status();
     if (!file) return (void)wb_fail_argument_null("show_sizes", "the file"), wb_error_status();
     wb_text out = {.file = file, .path = "show_sizes: the file"};
     listing l = {.model = model};

@@ -4,6 +4,7 @@
 #include <weber/distributed.h>
 
 #include "array/divisor.h"
+#include "array/user_call.h"
 #include "data/loader.h"
 #include "gradient/mode.h"
 #include "layers/layer.h"
@@ -13,7 +14,7 @@
 static bool check(const wb_evaluate_desc *d) {
     if (wb_failed()) (void)wb_not_run("wb_evaluate");
     if (wb_failed() || !wb_check_start("wb_evaluate", d->start_)) return false;
-    if (!wb_check_layer("wb_evaluate", d->model)) return false;
+    if (!wb_check_model("wb_evaluate", d->model)) return false;
     if (!wb_loader_check("wb_evaluate", d->loader)) return false;
     if ((int)d->task < 0 || d->task > WB_TASK_NUMBERS)
         return wb_fail(WB_ERROR_ARGUMENT, "wb_evaluate: task must be from 0 to %d, got %d",
@@ -24,15 +25,24 @@ static bool check(const wb_evaluate_desc *d) {
     return false;
 }
 
+static wb_array *call(const wb_evaluate_desc *d, wb_loss_fn *fn, const char *what,
+                      const wb_batch *batch) {
+    wb_user_call call;
+    wb_user_call_begin(&call, what);
+    wb_array *result = fn(d->model, batch, d->user);
+    return wb_user_call_end(&call, "wb_evaluate") ? result : NULL;
+}
+
 static wb_array *predict(const wb_evaluate_desc *d, const wb_batch *batch) {
-    return d->predict ? d->predict(d->model, batch, d->user) : wb_apply(d->model, batch->x);
+    if (!d->predict) return wb_apply(d->model, batch->x);
+    return call(d, d->predict, "predict", batch);
 }
 
 static bool add_loss(wb_sums *sums, const wb_batch *batch) {
     const wb_evaluate_desc *d = sums->desc;
     wb_divisor divisor = {.notes = 0};
     wb_divisor *const outer = wb_divisor_to(&divisor);
-    wb_array *l = d->loss(d->model, batch, d->user);
+    wb_array *l = call(d, d->loss, "the loss function", batch);
     (void)wb_divisor_to(outer);
     wb_array *by = wb_divisor_take(&divisor);
     const bool added = wb_sums_add_loss(sums, l, by, batch->size);
@@ -42,7 +52,10 @@ static bool add_loss(wb_sums *sums, const wb_batch *batch) {
 
 static bool add_batch(wb_sums *sums, const wb_batch *batch) {
     const wb_evaluate_desc *d = sums->desc;
-    if (!batch->y) return wb_fail_argument_null("wb_evaluate", "the loader's y") != NULL;
+    if (!batch->y)
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "wb_evaluate: the loader must have a .y, with which predictions are "
+                       "compared") == WB_OK;
     wb_array *p = predict(d, batch);
     if (!wb_sums_add(sums, p, batch->y)) return false;
     return !d->loss || add_loss(sums, batch);

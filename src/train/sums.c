@@ -238,6 +238,14 @@ static bool fits(wb_task task, const wb_array *p, const wb_array *y) {
     return p->ndim > 0 && (wb_are_labels(p, y, 0) || wb_same_sizes(p, y));
 }
 
+/* Labels of classes that were read as numbers. */
+static void hint_at_labels(const wb_array *p, const wb_array *y) {
+    wb_array labels = *y;
+    labels.dtype = WB_I32;
+    if (wb_dtype_is_float((wb_dtype)y->dtype) && p->ndim > 0 && wb_are_labels(p, &labels, 0))
+        wb_error_add("labels of classes must be integers: wb_cast(y, WB_I32)");
+}
+
 bool wb_sums_add(wb_sums *s, wb_array *p, wb_array *y) {
     static const char *const wanted[] = {
         [WB_TASK_CLASSES] = "floating scores (K, ...) and labels (...) or one-hot columns (K, ...)",
@@ -250,6 +258,7 @@ bool wb_sums_add(wb_sums *s, wb_array *p, wb_array *y) {
                       "wb_evaluate: expected %s; the prediction is %s of %s, the target %s of %s",
                       wanted[s->task], wb_dtype_name((wb_dtype)p->dtype), wb_text_of(p),
                       wb_dtype_name((wb_dtype)y->dtype), wb_text_of(y));
+        hint_at_labels(p, y);
         return false;
     }
     return s->task == WB_TASK_CLASSES     ? add_classes(s, p, y)

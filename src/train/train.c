@@ -8,6 +8,7 @@
 #include <weber/state.h>
 
 #include "array/use.h"
+#include "array/user_call.h"
 #include "data/loader.h"
 #include "layers/layer.h"
 #include "ops/collective.h"
@@ -28,7 +29,18 @@ typedef struct training {
 } training;
 
 static void call(training *t, wb_train_fn *callback) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "the callback");
     if (callback && !callback(&t->event)) t->stopped = true;
+    (void)wb_user_call_end(&call, "wb_train");
+}
+
+static double score(training *t) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "the score's function");
+    const double score = t->desc->score(&t->event);
+    (void)wb_user_call_end(&call, "wb_train");
+    return score;
 }
 
 /* ---- ranks stop together ---- */
@@ -157,7 +169,8 @@ static wb_status train_batch(training *t, const wb_batch *batch, wb_progress *ba
     if (bar) wb_progress_step(bar, wb_number(t->event.mean_loss));
     if (d->on_step && wb_throttle_passes(&t->throttle)) call(t, d->on_step);
     t->event.batch = NULL, t->event.loss = NULL;
-    if (ask_ranks(t, t->may_stop[IN_STEP], &t->stopped) != WB_OK) return wb_error_status();
+    if (ask_ranks(t, t->may_stop[IN_STEP], &t->stopped) != WB_OK || wb_failed())
+        return wb_error_status(); /* perhaps the callback's */
     const bool is_due = t->stopped || (d->every && t->at.steps % d->every == 0);
     return is_due ? wb_training_save(&t->at, d, t->stopped) : WB_OK;
 }
@@ -206,6 +219,7 @@ static wb_status validate(training *t, wb_evaluation *e) {
     desc.model = d->model, desc.loader = d->validation, desc.loss = d->loss, desc.user = d->user;
     *e = wb_evaluate_make(desc);
     t->event.validation = e;
+    if (e->status != WB_OK) wb_loader_compare(d->loader, d->validation);
     return e->status;
 }
 
@@ -231,7 +245,7 @@ static wb_status take_first_score(training *t) {
 
 static wb_status judge(training *t) {
     const wb_train_desc *d = t->desc;
-    t->event.score = d->score              ? d->score(&t->event)
+    t->event.score = d->score              ? score(t)
                      : t->event.validation ? t->event.validation->loss
                                            : t->event.mean_loss;
     wb_status status = wb_failed() ? wb_error_status() : take_first_score(t);
@@ -295,7 +309,7 @@ static bool may_use_objects(const wb_train_desc *d) {
                 wb_loader_check("wb_train", d->loader) &&
                 wb_optimiser_check("wb_train", d->optimiser) &&
                 (!d->validation || wb_loader_check("wb_train", d->validation)) &&
-                (!d->metrics.model || wb_check_layer("wb_train", d->metrics.model)) &&
+                (!d->metrics.model || wb_check_model("wb_train", d->metrics.model)) &&
                 (!d->metrics.loader || wb_loader_check("wb_train", d->metrics.loader));
     for (int i = 0; good && i < WB_SCHEDULES && d->schedules[i].schedule; i++)
         good = wb_may_use_any("wb_train", d->schedules[i].schedule, "a schedule");

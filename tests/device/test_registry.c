@@ -141,7 +141,6 @@ static void unknown_names_are_errors_with_the_nearest(void) {
                 {"amdgp", " Did you mean AMDGPU?"},
                 {"gpu", " wb_gpu_device() takes the first GPU that works."},
                 {"x", ""},
-                {"", ""},
                 {"CP", " Did you mean CPU?"},
                 {"cudaa", " Did you mean CUDA?"},
                 {"open", " Did you mean OpenCL?"}};

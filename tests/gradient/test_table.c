@@ -239,7 +239,7 @@ static void wrong_derivatives_are_noticed(void **state) {
     wb_op op = WB_OP_square;
     assert_int_equal(wb_gradient_check(apply, &op, 1, &x, 1, 0), WB_OK);
     assert_int_equal(wb_gradient_check(apply, &op, 1, &x, 1, 1e-14),
-                     WB_ERROR_NUMBER); /* tighter than differences are */
+                     WB_ERROR_GRADIENT); /* tighter than differences are */
     wb_clear_error();
 }
 

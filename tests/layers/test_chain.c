@@ -33,7 +33,7 @@ static void a_failed_layer_releases_the_others(void **state) { /* values 23 */
     (void)state;
     assert_null(wb_chain(wb_dense(3, 4), wb_dense(-1, 4), wb_dense(4, 2)));
     assert_error(WB_ERROR_ARGUMENT,
-                 "Dense: in must be positive, got -1; wb_chain: layer 2 is NULL");
+                 "Dense: in must be positive, got -1; so wb_chain got no layer 2");
     assert_null(wb_chain(wb_dense(3, 4), NULL));
     assert_error(WB_ERROR_ARGUMENT, "wb_chain: layer 2 is NULL");
     assert_null(
@@ -162,7 +162,7 @@ static void layers_are_appended(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "cannot be named \"7\"");
     assert_int_equal(wb_chain_append(chain, NULL, wb_dense(0, 1)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT,
-                 "Dense: in must be positive, got 0; wb_chain_append: layer 3 is NULL");
+                 "Dense: in must be positive, got 0; so wb_chain_append got no layer 3");
     assert_int_equal(wb_chain_append(chain, NULL, wb_chain_at(chain, 1)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_chain_append: layer 3, Dense(4 => 3), belongs to another");
     assert_int_equal(wb_chain_count(chain), 2);
@@ -219,7 +219,7 @@ static void what_a_list_refuses_is_named(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "the list's name is NULL");
     assert_int_equal(wb_list_append(layer, "blocks", NULL, wb_dense(0, 2)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT,
-                 "Dense: in must be positive, got 0; wb_list_append: entry 1 is NULL");
+                 "Dense: in must be positive, got 0; so wb_list_append got no entry 1");
     assert_int_equal(wb_list_append(layer, "blocks", "a", wb_dense(2, 2)), WB_OK);
     assert_int_equal(wb_list_append(layer, "blocks", "a", wb_dense(2, 2)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "named \"a\" already");

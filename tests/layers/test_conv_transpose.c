@@ -128,8 +128,8 @@ static void sizes_that_do_not_fit_are_named(void **state) {
     wb_layer *layer =
         wb_conv_transpose({3, 5}, 3, 6, wb_relu, .stride = {3}, .outpad = {1, 0}, .bias = false);
     assert_null(wb_apply(layer, wb_ones(WB_F32, 4, 4, 2, 1)));
-    assert_error(WB_ERROR_SHAPE, "ConvTranspose((3, 5), 3 => 6): input must have 2 spatial "
-                                 "dimensions, 3 channels and batch, got (4, 4, 2, 1)");
+    assert_error(WB_ERROR_SHAPE, "ConvTranspose((3, 5), 3 => 6): input has 2 channels in (4, 4, "
+                                 "2, 1), expected 3");
     assert_structure(layer, "ConvTranspose((3, 5), 3 => 6, relu, stride=3, bias=false, "
                             "outpad=(1, 0))");
     assert_null(wb_conv_transpose({3}, 3, 4, .groups = 2));

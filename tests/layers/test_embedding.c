@@ -19,8 +19,8 @@ static void words_are_columns(void **state) {
     assert_values(wb_apply(layer, wb_scalar(WB_I64, 1)), 0, 3, 4);
     assert_values(wb_apply(layer, wb_onehot(wb_vector_of(WB_I32, 2, 0), 3)), 0, 5, 6, 1, 2);
     assert_null(wb_apply(layer, wb_ones(WB_F32, 2, 2)));
-    assert_error(WB_ERROR_SHAPE, "Embedding(3 => 2): input must be integers, or one-hot with 3 "
-                                 "rows, got f32 (2, 2)");
+    assert_error(WB_ERROR_SHAPE, "Embedding(3 => 2): input must be integers (wb_cast(x, "
+                                 "WB_I32)), or one-hot with 3 rows, got f32 (2, 2)");
     wb_free(layer);
 }
 

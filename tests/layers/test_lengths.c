@@ -195,8 +195,8 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_DTYPE, "GRU(2 => 3): state 0 must be floating, got i32; lengths are "
                                  "for layers with .lengths");
     assert_null(wb_gru_cell(2, 3, .lengths = true));
-    assert_error(WB_ERROR_ARGUMENT, "GRUCell: lengths is a setting of RNN, LSTM, GRU and GRUv3 "
-                                    "alone");
+    assert_error(WB_ERROR_ARGUMENT, "GRUCell: .lengths must not be given: only a layer over a "
+                                    "sequence has it");
     wb_free(with), wb_free(without);
 }
 

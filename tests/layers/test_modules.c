@@ -73,7 +73,7 @@ static void mistakes(void **state) {
     wb_layer *model = wb_dense(2, 3);
     wb_module m = {0};
     assert_false(wb_next_module(NULL, &m));
-    assert_error(WB_ERROR_ARGUMENT, "wb_next_module: the layer is NULL");
+    assert_error(WB_ERROR_ARGUMENT, "wb_next_module: the model is NULL");
     assert_false(wb_next_module(model, NULL));
     assert_error(WB_ERROR_ARGUMENT, "wb_next_module: the module is NULL");
     assert_true(wb_next_module(model, &m));

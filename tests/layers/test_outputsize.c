@@ -114,7 +114,7 @@ static void mistakes(void **state) {
     assert_int_equal(wb_outputsize(model, {{10, -1}}).ndim, -1);
     assert_error(WB_ERROR_ARGUMENT, "wb_outputsize: sizes must be positive, got -1");
     assert_int_equal(wb_outputsize(NULL, {{10}}).ndim, -1);
-    assert_error(WB_ERROR_ARGUMENT, "wb_outputsize: the layer is NULL");
+    assert_error(WB_ERROR_ARGUMENT, "wb_outputsize: the model is NULL");
     wb_layer *several = wb_parallel(NULL, wb_flatten(), wb_flatten());
     assert_int_equal(wb_outputsize(several, {{3, 2}}).ndim, -1);
     assert_error(WB_ERROR_ARGUMENT, "Parallel: gives 2 arrays, 1 wanted");

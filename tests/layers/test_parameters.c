@@ -69,7 +69,7 @@ static void mistakes(void **state) {
     wb_layer *model = wb_dense(2, 3);
     wb_parameter p = {0};
     assert_false(wb_next_parameter(NULL, &p));
-    assert_error(WB_ERROR_ARGUMENT, "wb_next_parameter: the layer is NULL");
+    assert_error(WB_ERROR_ARGUMENT, "wb_next_parameter: the model is NULL");
     assert_false(wb_next_parameter(model, NULL));
     assert_error(WB_ERROR_ARGUMENT, "wb_next_parameter: the parameter is NULL");
     assert_true(wb_next_parameter(model, &p));

@@ -208,7 +208,7 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "wb_recur: layer 1 is NULL");
     assert_null(wb_recur(wb_gru_cell(0, 4)));
     assert_error(WB_ERROR_ARGUMENT,
-                 "GRUCell: in must be positive, got 0; wb_recur: layer 1 is NULL");
+                 "GRUCell: in must be positive, got 0; so wb_recur got no layer 1");
     assert_null(wb_recur(wb_dense(2, 3)));
     assert_error(WB_ERROR_ARGUMENT, "Recur: the cell must take x and its states, as wb_lstm_cell's "
                                     "does, got Dense(2 => 3)");
@@ -216,12 +216,12 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "Recurrence: the cell must take x and its states, as "
                                     "wb_lstm_cell's does, got flatten");
     assert_null(wb_rnn_cell(2, 3, .return_state = true));
-    assert_error(WB_ERROR_ARGUMENT, "RNNCell: return_state is a setting of RNN, LSTM, GRU and "
-                                    "GRUv3 alone");
+    assert_error(WB_ERROR_ARGUMENT, "RNNCell: .return_state must not be given: only a layer over "
+                                    "a sequence has it");
     assert_null(wb_lstm(2, 3, .state0 = true));
-    assert_error(WB_ERROR_ARGUMENT, "LSTM: state0 is a setting of cells alone");
+    assert_error(WB_ERROR_ARGUMENT, "LSTM: .state0 must not be given: only a cell has it");
     assert_null(wb_gru_cell(2, 3, .given_cell0 = wb_ones(WB_F32, 3)));
-    assert_error(WB_ERROR_ARGUMENT, "GRUCell: cell0 is a setting of LSTM alone");
+    assert_error(WB_ERROR_ARGUMENT, "GRUCell: .cell0 must not be given: only an LSTM has it");
     assert_null(wb_lstm_cell(2, 3, .given_state0 = wb_ones(WB_F32, 4)));
     assert_error(WB_ERROR_SHAPE, "LSTMCell: state0 must be (3), got (4)");
     assert_int_equal(wb_reset(NULL), WB_ERROR_ARGUMENT);
@@ -235,7 +235,7 @@ static void the_forget_block_begins_with_a_number(void **state) { /* H8 */
     assert_values(wb_get(old, "bias"), 0, 0, 0, 1, 1, 0, 0, 0, 0);
     assert_values(wb_get(new, "cell.bias"), 0, 0, 0, 0, 0, 0, 0, 0, 0);
     assert_null(wb_gru(1, 2, .forget_bias = 1));
-    assert_error(WB_ERROR_ARGUMENT, "GRUCell: forget_bias is a setting of LSTM alone");
+    assert_error(WB_ERROR_ARGUMENT, "GRUCell: .forget_bias must not be given: only an LSTM has it");
     assert_null(wb_lstm(1, 2, .forget_bias = 1, .bias = false));
     assert_error(WB_ERROR_ARGUMENT,
                  "LSTMCell: forget_bias is for a bias that is made, not for none");

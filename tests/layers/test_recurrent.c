@@ -232,9 +232,10 @@ static void sizes_are_checked(void **state) {
 static void settings_of_other_kinds_are_refused(void **state) {
     (void)state;
     assert_null(wb_lstm(2, 3, wb_relu));
-    assert_error(WB_ERROR_ARGUMENT, "activation is a setting of RNN alone");
+    assert_error(WB_ERROR_ARGUMENT, ".activation must not be given: only an RNN has it");
     assert_null(wb_rnn_cell(2, 3, .given_wh_candidate = wb_ones(WB_F32, 3, 3)));
-    assert_error(WB_ERROR_ARGUMENT, "RNNCell: wh_candidate is a setting of GRUv3 alone");
+    assert_error(WB_ERROR_ARGUMENT,
+                 "RNNCell: .wh_candidate must not be given: only a GRUv3 has it");
     assert_null(wb_lstm(2, INT64_MAX / 2));
     assert_error(WB_ERROR_ARGUMENT, "out is too large");
 }

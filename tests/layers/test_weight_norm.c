@@ -121,7 +121,7 @@ static void mistakes(void **state) {
     assert_null(wb_weight_norm(wb_batchnorm(2), "σ²"));
     assert_error(WB_ERROR_ARGUMENT, "WeightNorm: σ² is a state, which is not trained");
     assert_null(wb_remove_weight_norms(NULL));
-    assert_error(WB_ERROR_ARGUMENT, "wb_remove_weight_norms: the layer is NULL");
+    assert_error(WB_ERROR_ARGUMENT, "wb_remove_weight_norms: the model is NULL");
 }
 
 #define SYMBOL "{tag: 'symbol', name: 'weight'}"

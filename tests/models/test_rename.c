@@ -72,9 +72,8 @@ static const fault_row fault_rows[] = {
     {"no dimension", "a -> b part 1/2 along x",
      "line 1: along must be followed by a dimension, from 0 to 7"},
     {"dimension 8", "a -> b part 1/2 along 8", "line 1: along must be followed by a dimension"},
-    {"a dimension twice", "a -> b permute 0,0",
-     "line 1: permute must be followed by the dimensions"},
-    {"a dimension too few", "a -> b permute 0,2", "line 1: permute must be followed by"},
+    {"a dimension twice", "a -> b permute 0,0", "line 1: permute 0,0 names 2 dimensions"},
+    {"a dimension too few", "a -> b permute 0,2", "line 1: permute 0,2 names 2 dimensions"},
     {"an order with a comma at its end", "a -> b permute 1,0,", "line 1: permute must be followed"},
     {"no order", "a -> b permute", "line 1: permute must be followed by the dimensions"},
     {"two orders", "a -> b transpose permute 1,0",
@@ -83,6 +82,8 @@ static const fault_row fault_rows[] = {
     {"a quoted name has no closing quote", "\"a -> b",
      "line 1: a quoted name has no closing "
      "quote"},
+    {"an order that leaves one out", "a -> b permute 0,1,3",
+     "line 1: permute 0,1,3 names 3 dimensions, so it must have each of 0 to 2 once"},
     {"an empty name", "\"\" -> b", "line 1: an empty name"},
     {"a star on the right alone", "a -> *", "line 1: the right side must have as many stars"},
     {"a star on the left alone", "a -> b\n* -> c",
@@ -313,11 +314,39 @@ static const tree_row tree_rows[] = {
     {"an order of other dimensions", "3.weight -> b permute 0,2,1", WB_ERROR_SHAPE,
      "line 1: 3.weight is (3, 2), and permute names 3 dimensions"},
     {"two places of one name", "3.weight -> b\n3.weight -> b", WB_ERROR_ARGUMENT,
-     "two arrays cannot have one name"},
+     "torch.npz: the rename table gives \"3.weight\" the name \"b\" twice; one row is enough"},
     {"halves of different sizes", "0.bias -> b into 1/2\n3.weight -> b into 2/2", WB_ERROR_ARGUMENT,
      "\"b\" needs 2 arrays of one type and size"},
     {"a fault in the table", "a", WB_ERROR_FORMAT, "rename table, line 1: -> was expected"},
 };
+
+static char told[600];
+
+static void keep_line(void *context, wb_log_level level, const char *line) {
+    (void)context, (void)level;
+    (void)snprintf(told, sizeof told, "%s", line);
+}
+
+/* It is no error, and a row that leaves out, or comes too late, is not told. */
+static void a_pattern_that_takes_nothing_is_told(void **state) {
+    (void)state;
+    write_torch("torch.npz");
+    wb_file *file = open_saved();
+    assert_non_null(wb_rename(file, wb_file_root(file), "*.bias -> b.*\n*.num ->\n0.bi* -> *"));
+    assert_null(file->rename_note);
+    wb_free(file);
+    wb_log_to(keep_line, NULL);
+    char out[200];
+    (void)snprintf(out, sizeof out, "%s/out.npz", test_folder);
+    assert_int_equal(wb_convert(test_path, out, .rename = "0.* -> a.*\nfc.** -> b.**"), WB_OK);
+    wb_log_to(NULL, NULL);
+    assert_non_null(strstr(told, "torch.npz: rename table, line 2: \"fc.**\" takes no name of the "
+                                 "file; there is 0.bias, 0.weight, 3.weight"));
+    wb_layer *model = wb_dense(2, 2);
+    assert_int_equal(wb_load(test_path, model, .rename = "fc.** -> **"), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "rename table, line 1: \"fc.**\" takes no name of the file");
+    wb_free(model);
+}
 
 static void a_renaming_is_refused(void **state) {
     const tree_row *row = *state;
@@ -483,6 +512,7 @@ int main(void) {
     static struct CMUnitTest rows[NAMES + FAULTS + TREES];
     const struct CMUnitTest tests[] = {
         TEST(names_have_an_end),
+        TEST(a_pattern_that_takes_nothing_is_told),
         TEST(a_table_is_told_of_where_it_applies),
         TEST(a_tree_has_new_names),
         TEST(what_no_row_takes_stays),

@@ -78,8 +78,16 @@ static void what_cannot_be_evaluated_says_why(void) {
         {"evaluate m.bson", "weber evaluate: --data is missing\n"},
         {"evaluate m.bson --data x.npz --scale=1/0",
          "weber evaluate: --scale must be a number such as 0.5 or 1/255, got 1/0\n"},
+        {"evaluate m.bson --data x.npz --scale=nan",
+         "weber evaluate: --scale must be a number such as 0.5 or 1/255, got nan\n"},
+        {"evaluate m.bson --data x.npz --scale=1/inf",
+         "weber evaluate: --scale must be a number such as 0.5 or 1/255, got 1/inf\n"},
+        {"evaluate m.bson --data=",
+         "weber evaluate: --data must be fashion-mnist or a file, got nothing\n"},
         {"evaluate m.bson --data x.csv --separator=",
-         "weber evaluate: --separator must be one character, got \n"},
+         "weber evaluate: --separator must be one character, as in --separator=';', or \\t, got "
+         "\"\"\n"},
+        {"evaluate m.bson --data x.csv --separator=semicolon", "or \\t, got \"semicolon\"\n"},
         {"evaluate m.bson --data fashion-mnist --split both",
          "weber evaluate: --split must be test or train, got both\n"},
         {"evaluate m.bson --data fashion-mnist --batch x",
@@ -96,6 +104,8 @@ static void what_cannot_be_evaluated_says_why(void) {
     expect(weber("evaluate m.bson --data mnist") == 1);
     expect_part(output, "mnist has no labels: --labels=FILE says where they are; the only data set "
                         "by name is fashion-mnist");
+    expect(weber("evaluate m.bson --data=.") == 1);
+    expect_part(output, "weber evaluate: . is a folder; --data wants a file\n");
     expect(weber("evaluate none.bson --data fashion-mnist") == 1);
     expect_part(output, "none.bson: cannot be opened");
     wb_layer *model = wb_dense(PIXELS, 3), *other = wb_dense(5, 10);
@@ -190,7 +200,8 @@ static void idx_and_npy_have_labels_beside_them(void) {
     expect(weber("evaluate flat.bson --data=images.npy") == 1);
     expect_part(output, "images.npy has no labels: --labels=FILE says where they are");
     expect(weber("evaluate flat.bson --data=images.npy --labels=images.npy") == 1);
-    expect_part(output, "images.npy: labels must be whole numbers (N), or as many rows as there");
+    expect_part(output, "images.npy: labels must be whole numbers (N), or one-hot: as many rows as "
+                        "there are classes, with a 1 in each column; got u8 (28, 28, 4)\n");
 }
 
 /* The larger of two numbers: class 0 is the first, "low". */
@@ -221,6 +232,56 @@ static void tables_are_evaluated(void) {
     expect_part(output, "n.csv: the labels of a CSV are one of its columns, --y=NAME");
 }
 
+static void tables_with_mistakes_name_options(void) {
+    static const char *const rows[][3] = {
+        {"semicolons.csv", "a;b;c\n1;2;0\n",
+         " must have two columns or more, of numbers and of "
+         "labels; perhaps --separator=';'\n"},
+        {"tabs.csv", "a\tb\tc\n1\t2\t0\n", "labels; perhaps --separator='\\t'\n"},
+        {"missing.csv", "a,b,c\n1,,0\n",
+         ": line 2, column \"b\": the value is missing: \"\"; give "
+         "it a value, or leave the line out\n"},
+        {"names.csv", "a,b,c\n1,NA,0\n",
+         ": line 2, column \"b\": this is no number: \"NA\"; names "
+         "may be in the column of labels alone, --y=NAME\n"}};
+    wb_layer *model = wb_dense(2, 2);
+    expect(wb_save("m.npz", model) == WB_OK);
+    wb_free(model);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char command[100], wanted[300];
+        stage_write(rows[i][0], rows[i][1]);
+        (void)snprintf(command, sizeof command, "evaluate m.npz --data=%s", rows[i][0]);
+        (void)snprintf(wanted, sizeof wanted, "weber evaluate: %s%s", rows[i][0], rows[i][2]);
+        expect(weber(command) == 1);
+        expect_part(output, i == 1 ? rows[i][2] : wanted);
+    }
+    expect(weber("evaluate m.npz --data=tabs.csv '--separator=\\t'") == 0);
+}
+
+static void labels_are_whole_numbers_or_onehot(void) {
+    static const char *const rows[][2] = {
+        {"half", "got f32 (2, 4); in NumPy y.astype(\"int64\") makes whole numbers\n"},
+        {"real", "got f64 (4); in NumPy y.astype("},
+        {"row", "got f64 (1, 4); in NumPy y.astype("}};
+    wb_scope_open();
+    wb_layer *model = wb_dense(2, 2);
+    wb_array *x = wb_ones(WB_F32, 2, 4), *y = wb_vector_of(WB_F64, 0, 1, 0, 1);
+    expect(wb_save("m.npz", model) == WB_OK);
+    expect(wb_save_named("y.npz", {"x", x}, {"half", wb_full(WB_F32, 0.5, 2, 4)}, {"real", y},
+                         {"row", wb_reshape(y, 1, 4)},
+                         {"onehot", wb_stack(0, y, wb_sub(1, y))}) == WB_OK);
+    wb_free(model);
+    wb_scope_close();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char command[100];
+        (void)snprintf(command, sizeof command, "evaluate m.npz --data=y.npz --y=%s", rows[i][0]);
+        expect(weber(command) == 1);
+        expect_part(output, "weber evaluate: y.npz: labels must be whole numbers (N), or one-hot");
+        expect_part(output, rows[i][1]);
+    }
+    expect(weber("evaluate m.npz --data=y.npz --y=onehot") == 0);
+}
+
 static void many_classes_have_no_matrix(void) {
     wb_scope_open();
     wb_layer *model = wb_dense(2, 21);
@@ -237,7 +298,8 @@ int main(void) {
         SCENE(a_saved_model_is_evaluated),          SCENE(arrays_alone_are_evaluated),
         SCENE(what_cannot_be_evaluated_says_why),   SCENE(images_are_turned),
         SCENE(idx_and_npy_have_labels_beside_them), SCENE(tables_are_evaluated),
-        SCENE(many_classes_have_no_matrix),
+        SCENE(many_classes_have_no_matrix),         SCENE(tables_with_mistakes_name_options),
+        SCENE(labels_are_whole_numbers_or_onehot),
     };
     return cmocka_run_group_tests_name("models/test_tool_evaluate", tests, NULL, NULL);
 }

@@ -110,25 +110,25 @@ typedef wb_array *call_fn(void);
     X(43, "sizes that overflow beside a zero", wb_expand(F(1, 1), INT64_MAX, INT64_MAX), SHAPE,    \
       "expand: (9223372036854775807, 9223372036854775807) has more elements than memory can hold") \
     X(44, "an axis too large", wb_sum_dims(F(2, 3), 2), ARGUMENT,                                  \
-      "sum: dimension 2 is outside an array of 2 dimensions")                                      \
+      "sum: dimension 2 is outside an array of 2 dimensions, (2, 3)")                              \
     X(45, "an axis too small", wb_mean_dims(F(2, 3), -3), ARGUMENT,                                \
-      "mean: dimension -3 is outside an array of 2 dimensions")                                    \
+      "mean: dimension -3 is outside an array of 2 dimensions, (2, 3)")                            \
     X(46, "an axis of a scalar", wb_softmax(wb_scalar(WB_F32, 1)), ARGUMENT,                       \
-      "softmax: dimension 0 is outside an array of 0 dimensions")                                  \
+      "softmax: dimension 0 is outside an array of 0 dimensions, ()")                              \
     X(47, "an axis of argmax", wb_argmax(F(2), 1), ARGUMENT,                                       \
-      "argmax: dimension 1 is outside an array of 1 dimensions")                                   \
+      "argmax: dimension 1 is outside an array of 1 dimensions, (2)")                              \
     X(48, "an axis of a slice", wb_slice(F(2), 1, 0, 1, 1), ARGUMENT,                              \
-      "slice: dimension 1 is outside an array of 1 dimensions")                                    \
+      "slice: dimension 1 is outside an array of 1 dimensions, (2)")                               \
     X(49, "an axis of a join", wb_concat(3, F(2), F(2)), ARGUMENT,                                 \
-      "concat: dimension 3 is outside an array of 1 dimensions")                                   \
+      "concat: dimension 3 is outside an array of 1 dimensions, (2)")                              \
     X(50, "an axis of a padding", wb_pad(F(2), -2, 1, 1, 0), ARGUMENT,                             \
-      "pad: dimension -2 is outside an array of 1 dimensions")                                     \
+      "pad: dimension -2 is outside an array of 1 dimensions, (2)")                                \
     X(51, "an axis of iota", wb_iota(WB_F32, 2, 3, 3), ARGUMENT,                                   \
       "iota: dimension 2 is outside an array of 2 dimensions")                                     \
     X(52, "a variance along no axis of x", wb_var_dims(F(2), true, 5), ARGUMENT,                   \
-      "var: dimension 5 is outside an array of 1 dimensions")                                      \
+      "var: dimension 5 is outside an array of 1 dimensions, (2)")                                 \
     X(53, "an axis that is no int", wb_sum_dims(F(2, 3), 1ll << 32), ARGUMENT,                     \
-      "sum: dimension 4294967296 is outside an array of 2 dimensions")                             \
+      "sum: dimension 4294967296 is outside an array of 2 dimensions, (2, 3)")                     \
     X(54, "the largest of nothing", wb_maximum(F(0, 3)), SHAPE,                                    \
       "maximum: x must have at least one element, got (0, 3)")                                     \
     X(55, "the smallest of nothing", wb_minimum(F(0, 3)), SHAPE,                                   \
@@ -218,9 +218,9 @@ typedef wb_array *call_fn(void);
     X(105, "an order beyond 32 bits", wb_permute(F(2, 3), 0, (1ll << 32) + 1), ARGUMENT,           \
       "permute: (0, 4294967297) must name each of the 2 dimensions of (2, 3) once")                \
     X(106, "an axis to flip", wb_flip(F(2, 3), 2), ARGUMENT,                                       \
-      "flip: dimension 2 is outside an array of 2 dimensions")                                     \
+      "flip: dimension 2 is outside an array of 2 dimensions, (2, 3)")                             \
     X(107, "a negative axis of argmax", wb_argmax(F(2, 3), -3), ARGUMENT,                          \
-      "argmax: dimension -3 is outside an array of 2 dimensions")                                  \
+      "argmax: dimension -3 is outside an array of 2 dimensions, (2, 3)")                          \
     X(108, "a backward slice from behind the end", wb_slice(F(2, 3), 1, 3, -1, -1), ARGUMENT,      \
       "slice: start 3, stop -1, step -1 do not fit dimension 1 of (2, 3)")                         \
     X(109, "bool added to", wb_scatter_add(wb_zeros(WB_BOOL, 3), I(1), wb_zeros(WB_BOOL, 1), 0),   \

@@ -593,7 +593,7 @@ static const struct mistake {
     {"closing a scope that the body has not opened", CLOSES, WB_ERROR_ARGUMENT,
      "wb_scope_close: no scope is open in the body of the scan"},
     {"opening a scope and not closing it", OPENS, WB_ERROR_ARGUMENT,
-     "scan: the body opened a scope and did not close it"},
+     "the body of the scan opened a scope and did not close it"},
     {"an operation that fails in a body", FAILS, WB_ERROR_SHAPE, "add: sizes (2) and (7)"},
 };
 

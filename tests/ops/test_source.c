@@ -456,6 +456,17 @@ static void pointers_to_numbers_of_the_type_are_taken(void **state) {
     assert_int_equal(whole[1], 4);
 }
 
+static void arrays_of_arrays_say_their_numbers(void **state) {
+    (void)state;
+    const double f64[2][2] = {{1, 2}, {3, 4}};
+    float f32[2][2];
+    assert_null(wb_from(types[0], f64, 2, 2));
+    assert_error(WB_ERROR_DTYPE, "from: the pointer is to numbers of type double, but the elements "
+                                 "are f32, for which it must be to float");
+    assert_int_equal(wb_read(wb_ones(WB_I32, 2, 2), f32, sizeof f32), WB_ERROR_DTYPE);
+    assert_error(WB_ERROR_DTYPE, "the pointer is to numbers of type float, but the elements are");
+}
+
 static void pointers_to_other_numbers_are_refused(void **state) {
     (void)state;
     const int64_t wide[4] = {0};
@@ -496,6 +507,7 @@ int main(void) {
         TEST(adopted_memory_lives_as_long_as_its_views),
         TEST(pointers_to_numbers_of_the_type_are_taken),
         TEST(pointers_to_other_numbers_are_refused),
+        TEST(arrays_of_arrays_say_their_numbers),
         TEST(the_same_seed_gives_the_same_numbers),
         TEST(calls_do_not_overlap),
         TEST(reading_again_gives_the_same_numbers),

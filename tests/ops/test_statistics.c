@@ -49,6 +49,62 @@ static void norm_is(void **state) {
         if (i != 3) assert_true(wb_at(g[0], i % 4, i / 4) == 0);
 }
 
+/* Of (s, -s / 2): s times the norm of (1, -1/2), and its gradient. (torch: linalg.vector_norm) */
+static const struct far_row {
+    const char *name;
+    double p, n, g[2];
+} far[] = {{"far from 1, the norm of order 3", 3, 1.0400419115, {.9244816992, -.2311204248}},
+           {"far from 1, that of order 50", 50, 1.0, {1, 0}},
+           {"far from 1, that of order 1e10", 1e10, 1.0, {1, 0}},
+           {"far from 1, that of order 1e300", 1e300, 1.0, {1, 0}},
+           {"far from 1, that of order -2", -2, .4472135955, {.0894427191, -.7155417528}},
+           {"far from 1, that of order -50", -50, .5, {0, -1}},
+           {"far from 1, that of order -1e300", -1e300, .5, {0, -1}},
+           {"far from 1, that of order 1/2", .5, 2.9142135624, {1.7071067812, -2.4142135624}}};
+
+static void norm_is_scaled(void **state) {
+    const struct far_row *row = *state;
+    static const double scales[] = {1, 1e-39, 2e-38, 1e38, 1e-310, 1e300};
+    for (int i = 0; i < 6; i++) {
+        const bool fits_f32 = i < 4;
+        if (!is_computed_by_cpu() && i > 0) continue; /* whose f32 has denormals, too */
+        const double s = scales[i];
+        wb_array *x = wb_vector_of(WB_F64, s, -s / 2), *g;
+        if (fits_f32) x = wb_cast(x, WB_F32);
+        wb_array *n = wb_norm_dims(x, row->p, 0);
+        assert_int_equal(wb_gradient_of(wb_sum(n), 1, &x, &g), WB_OK);
+        const double digits = s < 1e-38 ? 1e-5 : 1e-6;
+        assert_true(fabs(wb_item(wb_cast(n, WB_F64)) / s - row->n) < digits * row->n);
+        assert_values(g, 1e-5, row->g[0], row->g[1]);
+    }
+    const bool is_largest = row->p > 0;
+    assert_value(wb_norm(wb_vector(1, INFINITY), row->p), is_largest ? INF : 1, 0);
+    assert_value(wb_norm(wb_vector(1, NAN), row->p), (double)NAN, 0);
+    assert_value(wb_norm(wb_vector(0, 1), row->p), is_largest, 0);
+}
+
+static void the_largest_two_share_the_gradient(void **state) {
+    (void)state;
+    wb_array *x = wb_vector(3, -3, 1), *g;
+    for (double p = 1e6; p <= 1e9; p *= 10) {
+        assert_int_equal(wb_gradient_of(wb_norm(x, p), 1, &x, &g), WB_OK);
+        assert_values(g, 1e-5, .5, -.5, 0);
+    }
+}
+
+static wb_array *norm_of_order_100(void *unused, int count, wb_array *const *x) {
+    (void)unused, (void)count;
+    return wb_norm(x[0], 100);
+}
+
+/* Which the ratios to the largest have, too: 40 is far from 1 for this order. */
+static void norms_have_second_derivatives(void **state) {
+    (void)state;
+    if (widest() != WB_F64) skip();
+    wb_array *x = wb_vector_of(WB_F64, 40, -39.5, 38);
+    assert_int_equal(wb_gradient_check(norm_of_order_100, NULL, 1, &x, 2, 1e-4), WB_OK);
+}
+
 static void dot_products(void **state) {
     (void)state;
     assert_value(wb_dot(wb_vector(1, 2, 3), wb_vector(4, -5, 6)), 12, 0);
@@ -97,9 +153,14 @@ static void mistakes_are_named(void **state) {
 
 int main(void) {
     static test_list tests;
-    const struct CMUnitTest others[] = {TEST(deviations), TEST(dot_products), TEST(any_and_all),
+    const struct CMUnitTest others[] = {TEST(deviations),
+                                        TEST(dot_products),
+                                        TEST(any_and_all),
+                                        TEST(the_largest_two_share_the_gradient),
+                                        TEST(norms_have_second_derivatives),
                                         TEST(mistakes_are_named)};
     ADD_ROWS(&tests, norms, norm_is);
+    ADD_ROWS(&tests, far, norm_is_scaled);
     ADD_TESTS(&tests, others);
     return run_test_list("ops/test_statistics", &tests, NULL, NULL);
 }

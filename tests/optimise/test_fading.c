@@ -39,6 +39,14 @@ static void faded_numbers_are_zero(void **state) {
         /* squares of a norm are scaled before, and do not fade */
         {"ClipNorm", wb_rule_chain(wb_clip_norm(.omega = 1e-25), wb_descent(.eta = 1e20)), 0, 1e-20,
          3.16227766e-7},
+        /* and the quotient of limit and norm does not, either */
+        {"ClipNorm of large numbers", wb_rule_chain(wb_clip_norm(.omega = 1), wb_descent(.eta = 1)),
+         0, 1e37, 0.0316227766},
+        {"ClipNorm of order 3",
+         wb_rule_chain(wb_clip_norm(.omega = 1, .p = 3), wb_descent(.eta = 1)), 0, 1e37, 0.1},
+        {"ClipNorm of order -2",
+         wb_rule_chain(wb_clip_norm(.omega = 1, .p = -2), wb_descent(.eta = 1)), 0, 1e37,
+         31.6227766},
     };
 #if defined(__x86_64__)
     const char *backend = wb_device_backend_name(wb_default_device());

@@ -108,6 +108,53 @@ static void a_failing_loss_gives_nothing(void **state) {
     wb_free(model);
 }
 
+/* What a scope of the loss's own cut off is as lost when it was put into the model. */
+static wb_array *set_in_a_scope(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    wb_scope_open();
+    (void)wb_set(model, "weight", wb_mul_number(wb_get(model, "weight"), 2));
+    (void)wb_scope_close();
+    return wb_sum(wb_apply(model, batch->x));
+}
+
+static void a_weight_set_in_a_closed_scope_is_an_error(void **state) {
+    (void)state;
+    wb_layer *model = wb_dense(2, 1, .init = wb_ones_init);
+    wb_batch batch = {.x = wb_vector(3, 4)};
+    wb_gradients *g;
+    assert_null(wb_withgradient(set_in_a_scope, model, &batch, NULL, &g));
+    assert_error(WB_ERROR_GRADIENT, "the walk met (1, 2) of type f32, which lost its recipe when "
+                                    "its scope closed, before array 0");
+    assert_values(wb_get(model, "weight"), 0, 1, 1);
+    wb_free(model);
+}
+
+/* But what is in the model when the loss is over is data, whoever computed it. */
+static wb_array *norm_in_a_scope(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    wb_scope_open();
+    (void)wb_apply(model, batch->x); /* writes μ and σ² */
+    (void)wb_scope_close();
+    return wb_sum(wb_mul(wb_get(model, "γ"), batch->y));
+}
+
+static void a_state_set_in_a_closed_scope_is_data_later(void **state) {
+    (void)state;
+    wb_layer *model = wb_batchnorm(2);
+    wb_batch batch = {.x = wb_matrix(2, {3, 4}, {5, 7}), .y = wb_vector(1, 2)};
+    wb_gradients *g;
+    wb_array *before = wb_get(model, "μ"), *none;
+    wb_scope_open();
+    assert_non_null(wb_withgradient(norm_in_a_scope, model, &batch, NULL, &g));
+    assert_values(wb_gradients_get(g, "γ"), 0, 1, 2);
+    assert_int_equal(wb_scope_close(), WB_OK);
+    wb_array *after = wb_get(model, "μ");
+    assert_true(wb_at(after, 0) != 0);
+    assert_int_equal(wb_gradient_of(wb_sum(wb_square(after)), 1, &before, &none), WB_OK);
+    assert_null(none);
+    wb_free(model);
+}
+
 static void gradients_outlive_their_model(void **state) {
     (void)state;
     wb_layer *model = wb_dense(2, 1, .init = wb_ones_init);
@@ -125,6 +172,8 @@ int main(void) {
         TEST(reading_the_loss_first_changes_nothing),
         TEST(withgradient_is_in_training_mode),
         TEST(a_failing_loss_gives_nothing),
+        TEST(a_weight_set_in_a_closed_scope_is_an_error),
+        TEST(a_state_set_in_a_closed_scope_is_data_later),
         TEST(gradients_outlive_their_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,9 +261,27 @@ static void signals_can_be_waited_for(void **state) {
     assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
 }
 
+/* A shell gives the path back, whatever stands in it. */
+static void a_path_is_one_word_of_a_shell(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/bin/plain", "/it's/here", "'", "/a b/$HOME/`x`/\"\\/'"};
+    char word[100], command[160], said[100];
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        assert_true(wb_platform_quote(paths[i], word, sizeof word));
+        (void)snprintf(command, sizeof command, "printf %%s %s", word);
+        FILE *pipe = popen(command, "r");
+        assert_non_null(pipe);
+        said[fread(said, 1, sizeof said - 1, pipe)] = 0;
+        assert_int_equal(pclose(pipe), 0);
+        assert_string_equal(said, paths[i]);
+        assert_false(wb_platform_quote(paths[i], word, strlen(word)));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(libraries_know_where_they_are),
+        cmocka_unit_test(a_path_is_one_word_of_a_shell),
         cmocka_unit_test(loaded_libraries_are_known_by_their_names),
         cmocka_unit_test(the_loaders_words_are_understood),
         cmocka_unit_test(memory_has_sizes),

@@ -343,6 +343,7 @@ static naive_rule *const rules[WB_OP_COUNT] = {
     [WB_OP_cast] = naive_select_or_cast,
     [WB_OP_copy] = move,
     [WB_OP_stop_gradient] = move,
+    [WB_OP_custom] = move, /* of its first input */
     [WB_OP_reshape] = move,
     [WB_OP_permute] = move,
     [WB_OP_slice] = move,

@@ -312,7 +312,7 @@ static void mistakes(void **state) {
     wb_free(data);
     data = wb_loader_new(.x = wb_ones(WB_F32, 3, 8), .batchsize = 4);
     e = wb_evaluate(model, data);
-    assert_error(WB_ERROR_ARGUMENT, "wb_evaluate: the loader's y is NULL");
+    assert_error(WB_ERROR_ARGUMENT, "wb_evaluate: the loader must have a .y");
     assert_int_equal(e.status, WB_ERROR_ARGUMENT);
     wb_free(data), wb_free(model);
 }

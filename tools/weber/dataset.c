@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "platform/plain.h"
 #include "tool.h"
@@ -54,19 +55,47 @@ static wb_array *read_array(const char *path, const char *given, const char *nam
     return x;
 }
 
-/* Whole numbers (N), also (1, N), or as many rows as there are classes. */
+/* A 1 in each column, and else zeros. */
+static bool is_onehot(wb_array *y) {
+    wb_array *is_bit = wb_or(wb_eq(y, wb_number(0)), wb_eq(y, wb_number(1)));
+    wb_array *ones = wb_sum_dims(wb_cast(y, WB_F32), 0);
+    return wb_item(wb_and(wb_all(is_bit), wb_all(wb_eq(ones, wb_number(1))))) != 0;
+}
+
+static bool refuse_labels(const char *path, wb_array *y) {
+    const bool is_real = wb_dtype_is_float(wb_dtype_of(y));
+    char text[400];
+    int used = snprintf(text, sizeof text,
+                        ": labels must be whole numbers (N), or one-hot: as many rows as there are "
+                        "classes, with a 1 in each column; got %s (",
+                        wb_dtype_name(wb_dtype_of(y)));
+    for (int d = 0; d < wb_ndim(y); d++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s%" PRId64, d ? ", " : "",
+                         wb_size(y, d));
+    (void)snprintf(text + used, sizeof text - (size_t)used, ")%s",
+                   is_real ? "; in NumPy y.astype(\"int64\") makes whole numbers" : "");
+    return refuse(path, text);
+}
+
+/* Whole numbers (N), also (1, N), or one-hot. */
 static bool take_labels(dataset *set, const char *path, wb_array *y) {
     if (!y) return false;
     const bool is_real = wb_dtype_is_float(wb_dtype_of(y));
     if (!is_real && wb_ndim(y) == 2 && wb_size(y, 0) == 1) y = wb_reshape(y, -1);
-    if (wb_ndim(y) != 2 && (is_real || wb_ndim(y) != 1))
-        return refuse(path, ": labels must be whole numbers (N), or as many rows as there are "
-                            "classes and a column for each observation");
-    set->y = is_real ? y : wb_cast(y, wb_ndim(y) == 1 ? WB_I64 : WB_F32);
+    const bool are_numbers = !is_real && wb_ndim(y) == 1;
+    if (!are_numbers && (wb_ndim(y) != 2 || wb_size(y, 0) == 1 || !is_onehot(y)))
+        return refuse_labels(path, y);
+    set->y = wb_cast(y, are_numbers ? WB_I64 : WB_F32);
     return set->y != NULL;
 }
 
+static bool is_folder(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 static bool open_arrays(dataset *set, const dataset_desc *d) {
+    if (is_folder(d->data)) return refuse(d->data, " is a folder; --data wants a file");
     const char *labels = d->labels ? d->labels : d->data;
     static const char *const with_labels[] = {".npz", ".bson", ".safetensors"};
     if (!d->labels && !is_any_of(d->data, 3, with_labels))
@@ -145,6 +174,38 @@ static wb_array *features_of(const wb_csv *table, const char *column) {
     return x;
 }
 
+/* What the library says to a program in C, as the options of this one. */
+static bool say_for_tool(void) {
+    static const char *const words[][2] = {
+        {"; .missing_is_nan makes it NaN", "; give it a value, or leave the line out"},
+        {"; wb_csv_labels reads names", "; names may be in the column of labels alone, --y=NAME"},
+        {"; .missing says which text means no value", ""},
+        {"perhaps .separator = ", "perhaps --separator="}};
+    char message[1024], *at;
+    (void)wb_take_error(message, sizeof message);
+    (void)fputs("weber evaluate: ", stderr);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (!(at = strstr(message, words[i][0]))) continue;
+        char rest[1024];
+        (void)snprintf(rest, sizeof rest, "%s", at + strlen(words[i][0]));
+        (void)snprintf(at, sizeof message - (size_t)(at - message), "%s%s", words[i][1], rest);
+    }
+    put_plain_to(stderr, message, strlen(message));
+    (void)fputc('\n', stderr);
+    return false;
+}
+
+/* A table of one column: the separator may be another one. */
+static bool refuse_one_column(const wb_csv *table, const char *path) {
+    char text[120] = " must have two columns or more, of numbers and of labels";
+    const char *name = wb_csv_name(table, 0), *other = name ? strpbrk(name, ",;\t|") : NULL;
+    if (other)
+        (void)snprintf(text + strlen(text), sizeof text - strlen(text),
+                       "; perhaps --separator='%s'",
+                       *other == '\t' ? "\\t" : (const char[]){*other, 0});
+    return refuse(path, text);
+}
+
 static bool is_table(const char *path) {
     static const char *const ends[] = {".csv", ".tsv", ".csv.gz", ".tsv.gz"};
     return is_any_of(path, 4, ends);
@@ -162,10 +223,10 @@ static bool open_table(dataset *set, const dataset_desc *d) {
         set->x = y ? features_of(table, column) : NULL;
         if (set->x) (void)take_labels(set, d->data, y);
     } else if (table) {
-        (void)refuse(d->data, " must have two columns or more, of numbers and of labels");
+        (void)refuse_one_column(table, d->data);
     }
     wb_free(table);
-    return set->y != NULL;
+    return wb_failed() ? say_for_tool() : set->y != NULL;
 }
 
 /* ---- layouts ---- */

@@ -1,6 +1,7 @@
 /* `weber evaluate MODEL --data=DATA`: how good a saved classifier is. */
 #include <getopt.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static const char help[] =
     "NHWC (TensorFlow's),\n"
     "                    NHW (grey), HWCN, ...; N is the slowest in memory at either end\n"
     "  --scale=NUMBER    x is multiplied by this (default 1/255 for bytes, else 1)\n"
-    "  --separator=C     between the fields of a CSV (default a comma)\n"
+    "  --separator=C     between the fields of a CSV (default a comma; \\t is a tab)\n"
     "  --no-header       the first line of a CSV has values\n"
     "  --split=NAME      test (default) or train\n"
     "  --key=NAME        the model's key in the file (default model)\n"
@@ -89,6 +90,15 @@ static bool has_classes(wb_array *y, const dataset *set, const settings *s, mann
     return false;
 }
 
+/* What a program in C could do. */
+static void cut_advice(char *message) {
+    static const char *const beginnings[] = {"; wb_", "; sizes are (width,"};
+    for (int i = 0; i < 2; i++) {
+        char *advice = strstr(message, beginnings[i]);
+        if (advice) *advice = 0;
+    }
+}
+
 /* What the model wants and gives, from the first batch. */
 static bool explore(wb_layer *model, wb_loader *data, const dataset *set, const settings *s,
                     manner *m) {
@@ -98,6 +108,7 @@ static bool explore(wb_layer *model, wb_loader *data, const dataset *set, const 
     wb_array *y = wb_first(data, &batch) ? answer(model, batch.x, false) : NULL;
     if (!y && wb_error_status() == WB_ERROR_SHAPE) {
         (void)wb_take_error(message, sizeof message);
+        cut_advice(message);
         y = answer(model, batch.x, m->is_flat = true);
         wb_clear_error();
         if (!y) {
@@ -158,9 +169,11 @@ static void print_results(const settings *s, const manner *m, const dataset *set
     const bool is_named = strcmp(s->data.data, "fashion-mnist") == 0;
     (void)printf("%s: %" PRId64 " %s%s%s of ", s->model, e->observations,
                  is_named ? s->data.split : "", is_named ? " " : "",
-                 set->is_image ? "images" : "observations");
+                 e->observations == 1 ? set->is_image ? "image" : "observation"
+                 : set->is_image      ? "images"
+                                      : "observations");
     put_plain(s->data.data);
-    (void)printf("\nloss %.6f (%s)\n", e->loss,
+    (void)printf("\nloss %.6f (%s)\n", isnan(e->loss) ? (double)NAN : e->loss,
                  m->is_probability ? "crossentropy" : "logitcrossentropy");
     (void)printf("accuracy %.2f%%\n", 100.0 * e->accuracy);
     print_matrix(set, e->confusion, m->classes);
@@ -213,7 +226,14 @@ static double read_scale(const char *text) {
     char *end;
     const double number = strtod(text, &end);
     const double divisor = *end == '/' ? strtod(end + 1, &end) : 1;
-    return *end || end == text || divisor == 0 ? 0 : number / divisor;
+    const bool is_number = !*end && end != text && isfinite(number) && isfinite(divisor);
+    return is_number && divisor != 0 ? number / divisor : 0;
+}
+
+/* A character, or \t for a tab; 0: neither. */
+static char read_separator(const char *text) {
+    if (strcmp(text, "\\t") == 0) return '\t';
+    return strlen(text) == 1 ? *text : 0;
 }
 
 static bool read_batch(const char *text, int64_t *size) {
@@ -264,6 +284,8 @@ static int check(const char *const texts[TEXTS]) {
     int64_t size;
     const char *separator = texts[SEPARATOR], *loss = texts[LOSS];
     if (!texts[DATA]) return tool_wrong(help, "evaluate: --data is missing");
+    if (!*texts[DATA])
+        return tool_wrong(help, "evaluate: --data must be fashion-mnist or a file, got nothing");
     if (!is_one_of(texts[SPLIT], "test", "train"))
         return tool_wrong(help, "evaluate: --split must be test or train, got %s", texts[SPLIT]);
     if (loss && !is_one_of(loss, "crossentropy", "logitcrossentropy"))
@@ -275,8 +297,11 @@ static int check(const char *const texts[TEXTS]) {
     if (texts[SCALE] && read_scale(texts[SCALE]) == 0)
         return tool_wrong(help, "evaluate: --scale must be a number such as 0.5 or 1/255, got %s",
                           texts[SCALE]);
-    if (separator && strlen(separator) != 1)
-        return tool_wrong(help, "evaluate: --separator must be one character, got %s", separator);
+    if (separator && !read_separator(separator))
+        return tool_wrong(help,
+                          "evaluate: --separator must be one character, as in --separator=';', or "
+                          "\\t, got \"%s\"",
+                          separator);
     return 0;
 }
 
@@ -287,7 +312,7 @@ static void take_texts(settings *s, const char *const texts[TEXTS]) {
     s->data.x = texts[X], s->data.y = texts[Y];
     s->data.layout = texts[LAYOUT], s->data.split = texts[SPLIT];
     s->data.scale = texts[SCALE] ? read_scale(texts[SCALE]) : 0;
-    s->data.separator = separator ? *separator : 0;
+    s->data.separator = separator ? read_separator(separator) : 0;
     s->key = texts[KEY], s->structure = texts[STRUCTURE];
     s->loss = texts[LOSS], s->device = texts[DEVICE];
 }

@@ -82,7 +82,9 @@ bool wb_platform_line_command(void *const *addresses, int count, char *text, siz
         (void)snprintf(path, sizeof path, "%s", info.dli_fname);
     const ElfW(Ehdr) *header = info.dli_fbase;
     const uintptr_t base = header->e_type == ET_EXEC ? 0 : (uintptr_t)info.dli_fbase;
-    size_t used = (size_t)snprintf(text, size_bytes, "addr2line -pfe '%s'", path);
+    char word[PATH_MAX + 40];
+    if (!wb_platform_quote(path, word, sizeof word)) return false;
+    size_t used = (size_t)snprintf(text, size_bytes, "addr2line -pfe %s", word);
     for (int i = 0; i < count && used < size_bytes; i++)
         used += (size_t)snprintf(text + used, size_bytes - used, " 0x%llx",
                                  (unsigned long long)((uintptr_t)addresses[i] - base - 1));

@@ -2,6 +2,7 @@
 #include "platform/library.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <mach-o/dyld.h>
 #include <mach-o/loader.h>
 #include <string.h>
@@ -56,9 +57,10 @@ bool wb_platform_library_of(const void *address, char *path, size_t size_bytes) 
 
 bool wb_platform_line_command(void *const *addresses, int count, char *text, size_t size_bytes) {
     Dl_info info;
+    char word[PATH_MAX + 40];
     if (count < 1 || !dladdr(addresses[0], &info)) return false;
-    size_t used =
-        (size_t)snprintf(text, size_bytes, "atos -o '%s' -l %p", info.dli_fname, info.dli_fbase);
+    if (!wb_platform_quote(info.dli_fname, word, sizeof word)) return false;
+    size_t used = (size_t)snprintf(text, size_bytes, "atos -o %s -l %p", word, info.dli_fbase);
     for (int i = 0; i < count && used < size_bytes; i++)
         used += (size_t)snprintf(text + used, size_bytes - used, " %p", addresses[i]);
     return used < size_bytes;

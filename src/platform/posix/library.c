@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <stdio.h>
 #include <string.h>
 
 const char wb_platform_plugin_suffix[] = ".so";
@@ -33,4 +34,15 @@ int wb_platform_callers(void **addresses, int most) {
         if (is_wanted) addresses[found++] = frames[i];
     }
     return found;
+}
+
+/* A quote within is ended, written by itself, and begun again: it's becomes 'it'\''s'. */
+bool wb_platform_quote(const char *path, char *word, size_t size_bytes) {
+    size_t used = (size_t)snprintf(word, size_bytes, "'");
+    for (; *path && used < size_bytes; path++) {
+        const char *letter = *path == '\'' ? "'\\''" : (const char[]){*path, 0};
+        used += (size_t)snprintf(word + used, size_bytes - used, "%s", letter);
+    }
+    if (used < size_bytes) used += (size_t)snprintf(word + used, size_bytes - used, "'");
+    return used < size_bytes;
 }
