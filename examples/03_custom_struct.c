@@ -14,7 +14,7 @@
  * |   actor is doubled
  * |   actor[0, 0] 2, critic[0] 1, moves 7
  * |   d sum / d actor[1, 1] = 4
- * | Undeclared has no field table: declare it with WB_FUNCTOR (weber/model.h)
+ * | Undeclared has no field table: declare it with WB_FUNCTOR (weber/class.h)
  * */
 #include <stdio.h>
 

@@ -1,18 +1,18 @@
 /* weber.h: everything a user needs. The parts are the manual, each for its room:
  *
- *     desc.h          settings by name, defaults        rules.h         rules of optimisers
- *     array.h         arrays, scopes, views, reading    schedules.h     settings that change
- *     dtype.h         element types                     optimise.h      optimisers, steps
- *     ops.h           operations                        train.h         the training loop
- *     scan.h          loops over sequences              data.h          loaders, data sets
- *     gradient.h      derivatives                       observations.h  folds, splits, samples
- *     model.h         models, layers of your own        csv.h           tables as text
+ *     desc.h          settings by name, defaults        metrics.h       how good a model is
+ *     array.h         arrays, scopes, views, reading    rules.h         rules of optimisers
+ *     dtype.h         element types                     schedules.h     settings that change
+ *     ops.h           operations                        optimise.h      optimisers, steps
+ *     scan.h          loops over sequences              train.h         the training loop
+ *     gradient.h      derivatives                       data.h          loaders, data sets
+ *     model.h         models                            observations.h  folds, splits, samples
+ *     class.h         layers of your own                csv.h           tables as text
  *     layers.h        the layers                        state.h         files
  *     initialisers.h  initial values                    show.h          printing, progress, plots
  *     parameters.h    parameters as a vector or a tree  device.h        devices, memory, threads
  *     watch.h         what layers give, by path         distributed.h   several processes
  *     losses.h        losses                            error.h         errors and the log
- *     metrics.h       how good a model is
  *
  * From C++ (17 or later): macros that take settings or lists, as wb_dense and wb_chain, are C's;
  * what they stand for is a function whose name ends in _make, which takes the struct with the
@@ -27,6 +27,7 @@
 #define WEBER_H
 
 #include "weber/array.h"
+#include "weber/class.h"
 #include "weber/csv.h"
 #include "weber/data.h"
 #include "weber/desc.h"

@@ -171,7 +171,7 @@ wb_layer *wb_layer_new(const wb_layer_class *layer_class) {
     if (!layer_class) return wb_fail_argument_null("wb_layer_new", "the class");
     if (!layer_class->fields)
         return wb_fail_null(WB_ERROR_ARGUMENT,
-                            "%s has no field table: declare it with WB_FUNCTOR (weber/model.h)",
+                            "%s has no field table: declare it with WB_FUNCTOR (weber/class.h)",
                             layer_class->name ? layer_class->name : "a struct");
     if (layer_class->size_bytes < sizeof(wb_layer))
         return wb_fail_null(WB_ERROR_ARGUMENT, "%s does not begin with a wb_layer",
@@ -204,7 +204,7 @@ bool wb_may_use_layer(const char *function, const void *object, const char *what
         (void)wb_fail(
             WB_ERROR_ARGUMENT,
             "%s: %s is no layer; a struct of your own has a wb_layer as its first member, is "
-            "declared with WB_FUNCTOR and made by wb_new (weber/model.h)",
+            "declared with WB_FUNCTOR and made by wb_new (weber/class.h)",
             function, what);
     return false;
 }

@@ -1,4 +1,4 @@
-/* What the rooms above know of layers: private side of weber/model.h. */
+/* What the rooms above know of layers: private side of weber/class.h and weber/model.h. */
 #ifndef WB_LAYERS_LAYER_H
 #define WB_LAYERS_LAYER_H
 
