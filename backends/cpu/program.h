@@ -25,7 +25,7 @@ typedef struct wb_loop {
     int64_t size, step, count; /* of the dimension, of a tile, number of tiles */
 } wb_loop;
 
-typedef struct wb_step_count {
+typedef struct wb_step {
     const wb_instruction *instruction;
     uint16_t number;       /* of the instruction: its value */
     wb_element_loop *loop; /* elementwise */
@@ -33,10 +33,10 @@ typedef struct wb_step_count {
     uint16_t in[3];
     uint16_t twin;       /* of WB_MOMENTS: the sum of the differences; the step's is of squares */
     bool may_be_in_rows; /* an operand or the result, of wb_cpu_program.in_rows */
-} wb_step_count;
+} wb_step;
 
 typedef struct wb_step_list {
-    wb_step_count *steps;
+    wb_step *steps;
     int64_t count, capacity;
     int64_t fixed;                   /* the first steps, done once for all tiles of a unit */
     int16_t stream[WB_MOST_STREAMS]; /* accesses read or written where they lie */

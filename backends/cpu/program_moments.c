@@ -25,7 +25,7 @@ static void remove_step(wb_step_list *list, int64_t at) {
 /* A step of the list that sums the value alone, or -1. */
 static int64_t sum_of(const wb_step_list *list, uint16_t value) {
     for (int64_t s = 0; s < list->count; s++) {
-        const wb_step_count *step = &list->steps[s];
+        const wb_step *step = &list->steps[s];
         if (step->instruction->code == WB_CODE_sum && !step->fused && step->in[0] == value)
             return s;
     }
@@ -33,7 +33,7 @@ static int64_t sum_of(const wb_step_list *list, uint16_t value) {
 }
 
 /* x - m of a whole x and a row value, and nothing else in one with it. */
-static bool is_difference(const wb_cpu_program *k, const wb_step_count *step) {
+static bool is_difference(const wb_cpu_program *k, const wb_step *step) {
     const wb_instruction *i = step->instruction;
     if (i->code != WB_CODE_sub || step->fused || i->type > WB_R_F64) return false;
     return k->program.instructions[step->in[1]].code == WB_CODE_spread &&
@@ -44,7 +44,7 @@ static bool is_difference(const wb_cpu_program *k, const wb_step_count *step) {
 /* Makes the sum of squares at `at` one with the sum and the difference that belong to it, if there
  * are such; true if it did. */
 static bool pair(const wb_cpu_program *k, wb_step_list *list, int64_t at) {
-    wb_step_count *squares = &list->steps[at];
+    wb_step *squares = &list->steps[at];
     const uint16_t c = squares->in[0];
     if (squares->instruction->code != WB_CODE_sum || squares->fused != WB_PRODUCT_SUMMED ||
         squares->in[1] != c || uses_of(k, list, c) != 3)

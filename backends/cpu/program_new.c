@@ -107,14 +107,14 @@ static void make_loops(wb_cpu_program *k) {
 static bool add_step(wb_cpu_program *k, wb_step_list *list, uint16_t number) {
     if (list->count == list->capacity) {
         const int64_t capacity = list->capacity ? list->capacity * 2 : 16;
-        wb_step_count *grown = wb_host_alloc(sizeof *grown * (size_t)capacity);
+        wb_step *grown = wb_host_alloc(sizeof *grown * (size_t)capacity);
         if (!grown) return false;
         if (list->count) memcpy(grown, list->steps, sizeof *grown * (size_t)list->count);
         wb_host_release(list->steps);
         list->steps = grown, list->capacity = capacity;
     }
     const wb_instruction *i = &k->program.instructions[number];
-    wb_step_count step = {.instruction = i, .number = number, .in = {i->in[0], i->in[1], i->in[2]}};
+    wb_step step = {.instruction = i, .number = number, .in = {i->in[0], i->in[1], i->in[2]}};
     if (i->code <= WB_CODE_select)
         step.loop = k->loops->element[i->code][i->type];
     else if (i->code == WB_CODE_cast)
@@ -181,7 +181,7 @@ static bool schedule_rows(wb_cpu_program *k) {
 
 /* The step gives the same for all tiles of a unit: a row value, or what lies along kept dimensions
  * only. */
-static bool is_fixed(const wb_program *p, const wb_step_count *step) {
+static bool is_fixed(const wb_program *p, const wb_step *step) {
     const wb_instruction *i = step->instruction;
     if (i->code != WB_CODE_load) return i->code == WB_CODE_spread;
     for (int d = 0; d < p->ndim; d++)
@@ -192,7 +192,7 @@ static bool is_fixed(const wb_program *p, const wb_step_count *step) {
 /* Steps that are done once for all tiles of a unit come first. */
 static void put_fixed_first(const wb_cpu_program *k, wb_step_list *list) {
     for (int64_t s = 0; k->steps_per_unit > 1 && s < list->count; s++) {
-        const wb_step_count step = list->steps[s];
+        const wb_step step = list->steps[s];
         if (!is_fixed(&k->program, &step)) continue;
         memmove(&list->steps[list->fixed + 1], &list->steps[list->fixed],
                 sizeof step * (size_t)(s - list->fixed));
@@ -216,7 +216,7 @@ static bool list_gradient(wb_cpu_program *k) {
     /* not if its step became part of another; and it is to lie in a register */
     bool is_made = false, is_apart = k->direct_store[k->adam.g_value] < 0;
     for (int64_t s = 0; s < k->full[0].count; s++) {
-        const wb_step_count *step = &k->full[0].steps[s];
+        const wb_step *step = &k->full[0].steps[s];
         if (!needed[step->number]) continue;
         if (!add_step(k, &k->gradient, step->number)) return false;
         k->gradient.steps[k->gradient.count - 1] = *step;

@@ -20,16 +20,16 @@ static bool is_number(const wb_cpu_program *k, uint16_t value) {
 /* ---- two steps in one ---- */
 
 /* What a step and the instruction that it is operand number `side` of are together. */
-typedef wb_fused pair_fn(const wb_cpu_program *k, const wb_step_count *first,
-                         const wb_instruction *i, int side);
+typedef wb_fused pair_fn(const wb_cpu_program *k, const wb_step *first, const wb_instruction *i,
+                         int side);
 
 /* Products are summed of whole registers. */
-static bool may_be_summed(const wb_cpu_program *k, const wb_step_count *product) {
+static bool may_be_summed(const wb_cpu_program *k, const wb_step *product) {
     return !is_number(k, product->in[0]) &&
            !is_number(k, product->in[product->instruction->code == WB_CODE_mul]);
 }
 
-static wb_fused pair_with_product(const wb_cpu_program *k, const wb_step_count *first,
+static wb_fused pair_with_product(const wb_cpu_program *k, const wb_step *first,
                                   const wb_instruction *i, int side) {
     const int code = first->instruction->code;
     if (code != WB_CODE_mul && code != WB_CODE_square) return WB_NOT_FUSED;
@@ -40,7 +40,7 @@ static wb_fused pair_with_product(const wb_cpu_program *k, const wb_step_count *
     return i->code == WB_CODE_neg ? WB_PRODUCT_NEGATED : WB_NOT_FUSED;
 }
 
-static wb_fused pair_with_difference(const wb_cpu_program *k, const wb_step_count *first,
+static wb_fused pair_with_difference(const wb_cpu_program *k, const wb_step *first,
                                      const wb_instruction *i, int side) {
     const int code = first->instruction->code;
     (void)k, (void)side;
@@ -68,12 +68,12 @@ static void count_uses(const wb_cpu_program *k, const wb_step_list *list, bool a
  * nothing else wants that operand; returns that one's place, or -1. Both take faded numbers alike
  * (fade.h). */
 static int64_t fuse(const wb_cpu_program *k, const wb_step_list *list, int64_t count,
-                    const int *uses, wb_step_count *step, int side, pair_fn *pair) {
+                    const int *uses, wb_step *step, int side, pair_fn *pair) {
     const wb_instruction *i = step->instruction;
     if (step->fused || i->type > WB_R_F64 || i->in[side] == WB_NO_VALUE) return -1;
     const int64_t at =
         uses[i->in[side]] == 1 ? wb_step_that_makes(list->steps, count, i->in[side]) : -1;
-    const wb_step_count *first = at < 0 ? NULL : &list->steps[at];
+    const wb_step *first = at < 0 ? NULL : &list->steps[at];
     if (!first || first->fused || first->instruction->is_step != i->is_step) return -1;
     step->fused = pair(k, first, i, side);
     if (!step->fused) return -1;
@@ -89,7 +89,7 @@ static void pair_steps(wb_cpu_program *k, wb_step_list *list, bool are_rows, pai
     int64_t kept = 0;
     count_uses(k, list, are_rows, uses);
     for (int64_t s = 0; s < list->count; s++) {
-        wb_step_count step = list->steps[s];
+        wb_step step = list->steps[s];
         for (int side = 0; side < 2; side++) {
             const int64_t at = fuse(k, list, kept, uses, &step, side, pair);
             if (at < 0) continue;
@@ -104,7 +104,7 @@ static void pair_steps(wb_cpu_program *k, wb_step_list *list, bool are_rows, pai
 
 /* Takes, where a constant is an operand, the loop that reads it as one number; taken[] says
  * which. */
-static void take_number_loop(wb_cpu_program *k, wb_step_count *step, bool *taken) {
+static void take_number_loop(wb_cpu_program *k, wb_step *step, bool *taken) {
     const wb_instruction *i = step->instruction;
     const int last = i->code == WB_CODE_select ? 2 : 1;
     if (i->code > WB_CODE_select) return;
@@ -130,7 +130,7 @@ static void take_number_loop(wb_cpu_program *k, wb_step_count *step, bool *taken
 /* Values that are wanted as whole registers are noted: other numbers need one element only. */
 static void use_numbers(wb_cpu_program *k, wb_step_list *list) {
     for (int64_t s = 0; s < list->count; s++) {
-        wb_step_count *step = &list->steps[s];
+        wb_step *step = &list->steps[s];
         bool taken[3] = {false};
         take_number_loop(k, step, taken);
         for (int in = 0; in < 3; in++)

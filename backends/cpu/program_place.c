@@ -38,7 +38,7 @@ static void last_uses(const wb_step_list *lists, int nlists, int *last) {
                 if (lists[l].steps[s].in[in] != WB_NO_VALUE) last[lists[l].steps[s].in[in]] = at;
 }
 
-static bool has_result(const wb_step_count *step) {
+static bool has_result(const wb_step *step) {
     const wb_instruction *i = step->instruction;
     return i->code != WB_CODE_store && i->code != WB_CODE_side_sum && !wb_is_reduction(i);
 }
@@ -54,7 +54,7 @@ static void assign(wb_cpu_program *k, const wb_step_list *lists, int nlists, con
     const int64_t elements = k->inner * k->outer;
     for (int l = 0; l < nlists; l++) {
         for (int64_t s = 0; s < lists[l].count; s++, at++) {
-            const wb_step_count *step = &lists[l].steps[s];
+            const wb_step *step = &lists[l].steps[s];
             if (has_result(step) && !shared[step->number])
                 k->offset[step->number] =
                     take(k, pool, &free_count, register_size(&k->program, step->number, elements));
@@ -99,7 +99,7 @@ static void assign_shared(wb_cpu_program *k, bool *shared) {
     bool seen[WB_MOST_STEPS] = {false};
     for (int phase = 0; phase < k->program.phases; phase++)
         for (int64_t s = 0; s < k->full[phase].count; s++) {
-            const wb_step_count *step = &k->full[phase].steps[s];
+            const wb_step *step = &k->full[phase].steps[s];
             if (!has_result(step)) continue;
             if ((seen[step->number] || s < k->full[phase].fixed) && !shared[step->number]) {
                 shared[step->number] = true;
@@ -132,7 +132,7 @@ static bool same_storage(int dtype, wb_register type) {
 static bool is_read_by_elements(const wb_cpu_program *k, uint16_t value) {
     for (int phase = 0; phase < k->program.phases; phase++)
         for (int64_t s = 0; s < k->full[phase].count; s++) {
-            const wb_step_count *step = &k->full[phase].steps[s];
+            const wb_step *step = &k->full[phase].steps[s];
             const bool stores = step->instruction->code == WB_CODE_store &&
                                 k->direct_store[value] == (int16_t)step->instruction->index;
             for (int in = 0; in < 3; in++)
@@ -185,7 +185,7 @@ static int phases_that_make(const wb_cpu_program *k, uint16_t value) {
 
 /* A value goes straight to memory if one phase makes it, and no later step still reads, where it
  * lies, what is written over. */
-static bool may_write_straight(const wb_cpu_program *k, int phase, const wb_step_count *store) {
+static bool may_write_straight(const wb_cpu_program *k, int phase, const wb_step *store) {
     const wb_program *p = &k->program;
     const wb_step_list *list = &k->full[phase];
     const wb_access *to = &p->accesses[store->instruction->index];
@@ -197,7 +197,7 @@ static bool may_write_straight(const wb_cpu_program *k, int phase, const wb_step
            (is_contiguous(k, to) || has_rows(k, to)) && !is_wanted_after(k, to, phase, made);
 }
 
-static void store_straight(wb_cpu_program *k, const wb_step_count *store) {
+static void store_straight(wb_cpu_program *k, const wb_step *store) {
     const uint16_t value = store->in[0];
     k->direct_store[value] = (int16_t)store->instruction->index;
     k->in_rows[value] = has_rows(k, &k->program.accesses[store->instruction->index]) &&
@@ -229,7 +229,7 @@ static void choose_direct(wb_cpu_program *k) {
 
 static void note_rows(wb_cpu_program *k, wb_step_list *list) {
     for (int64_t s = 0; s < list->count; s++) {
-        wb_step_count *step = &list->steps[s];
+        wb_step *step = &list->steps[s];
         step->may_be_in_rows = k->in_rows[step->number];
         for (int in = 0; in < 3; in++)
             if (step->in[in] != WB_NO_VALUE && k->in_rows[step->in[in]])
@@ -256,7 +256,7 @@ static void note_streams(wb_cpu_program *k, int phase) {
     wb_step_list *to = &k->full[k->steps_per_unit == 1 ? 0 : phase];
     to->asks += list->count;
     for (int64_t s = 0; k->is_large && s < list->count; s++) {
-        const wb_step_count *step = &list->steps[s];
+        const wb_step *step = &list->steps[s];
         if (k->is_direct_load[step->number] &&
             !is_noted(k, phase, (int16_t)step->instruction->index))
             note_stream(to, (int16_t)step->instruction->index);

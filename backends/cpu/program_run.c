@@ -26,14 +26,14 @@ static void start_reductions(const wb_cpu_program *k, wb_accumulator *accumulato
     }
 }
 
-static void sum_products(const wb_tile *t, const wb_step_count *step, bool is_columns,
-                         int64_t inner, int64_t outer, wb_accumulator *sums) {
+static void sum_products(const wb_tile *t, const wb_step *step, bool is_columns, int64_t inner,
+                         int64_t outer, wb_accumulator *sums) {
     const wb_loops *loops = t->job->k->loops;
     wb_dot_loop *const *loop = is_columns ? loops->dot_columns : loops->dot_rows;
     loop[step->instruction->type](inner, outer, t->value[step->in[0]], t->value[step->in[1]], sums);
 }
 
-static void sum_moments(const wb_tile *t, const wb_step_count *step, bool is_columns, int64_t inner,
+static void sum_moments(const wb_tile *t, const wb_step *step, bool is_columns, int64_t inner,
                         int64_t outer, wb_accumulator *squares) {
     const wb_cpu_program *k = t->job->k;
     wb_moment_loop *const *loop = is_columns ? k->loops->moment_columns : k->loops->moment_rows;
@@ -42,7 +42,7 @@ static void sum_moments(const wb_tile *t, const wb_step_count *step, bool is_col
                                   squares);
 }
 
-static void reduce(const wb_tile *t, const wb_step_count *step) {
+static void reduce(const wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const wb_instruction *i = step->instruction;
     const int is_max = i->code == WB_CODE_max_reduce;
@@ -79,7 +79,7 @@ static void finish(uint8_t type, int64_t n, const wb_accumulator *sums, void *to
     }
 }
 
-static void finish_reduction(const wb_tile *t, const wb_step_count *step) {
+static void finish_reduction(const wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     finish(step->instruction->type, t->row_values,
            t->accumulators + k->reduction[step->number] * k->row_values, t->value[step->number]);
@@ -102,7 +102,7 @@ static wb_accumulator merge(const wb_instruction *i, wb_accumulator a, wb_accumu
 /* ---- side sums: of each piece, put together in order ---- */
 
 /* The whole tile, or its rows, which are whole ones then. */
-static void add_up(const wb_tile *t, const wb_step_count *step) {
+static void add_up(const wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const wb_instruction *i = step->instruction;
     wb_accumulator *sums = t->sides + k->offset[step->number];
@@ -131,7 +131,7 @@ static void to_register(wb_tile *t, uint16_t value) { t->value[value] = wb_own_r
 
 /* A row value into a register of the tile; where all that read it take one number, or one for each
  * row, it stays. */
-static void spread_value(wb_tile *t, const wb_step_count *step) {
+static void spread_value(wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const char *from = t->value[step->in[0]];
     const bool is_wide = k->is_wide[step->number];
@@ -163,14 +163,14 @@ static int64_t row_bytes_of(const wb_tile *t, uint16_t value) {
     return is_number ? 0 : t->inner * register_width(i);
 }
 
-static bool is_any_in_rows(const wb_tile *t, const wb_step_count *step) {
+static bool is_any_in_rows(const wb_tile *t, const wb_step *step) {
     bool any = t->is_in_rows[step->number];
     for (int in = 0; in < 3; in++)
         any = any || (step->in[in] != WB_NO_VALUE && t->is_in_rows[step->in[in]]);
     return any;
 }
 
-static void step_in_rows(const wb_tile *t, const wb_step_count *step) {
+static void step_in_rows(const wb_tile *t, const wb_step *step) {
     char *to = t->value[step->number];
     const char *in[3];
     int64_t bytes[3];
@@ -185,7 +185,7 @@ static void step_in_rows(const wb_tile *t, const wb_step_count *step) {
     }
 }
 
-static void element_step(const wb_tile *t, const wb_step_count *step, int64_t n) {
+static void element_step(const wb_tile *t, const wb_step *step, int64_t n) {
     const void *x = t->value[step->in[0]],
                *y = step->in[1] == WB_NO_VALUE ? x : t->value[step->in[1]];
     const void *z = step->in[2] == WB_NO_VALUE ? x : t->value[step->in[2]];
@@ -201,14 +201,14 @@ static void to_rows(wb_tile *t, uint16_t value, const wb_access *a) {
 
 /* Loops run over whole lanes: what no element fills is 0, so that no loop reads what was never
  * written. */
-static void clear_rest(const wb_tile *t, const wb_step_count *step, int64_t used, int64_t all) {
+static void clear_rest(const wb_tile *t, const wb_step *step, int64_t used, int64_t all) {
     const int64_t size = register_width(step->instruction);
     if (used < all)
         memset((char *)t->value[step->number] + used * size, 0, (size_t)((all - used) * size));
 }
 
 /* From memory into a register, or where it lies. */
-static void load_step(wb_tile *t, const wb_step_count *step) {
+static void load_step(wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const wb_access *a = &k->program.accesses[step->instruction->index];
     t->is_in_rows[step->number] = false;
@@ -227,7 +227,7 @@ static void load_step(wb_tile *t, const wb_step_count *step) {
 }
 
 /* To memory, unless the value was computed there. */
-static void store_step(const wb_tile *t, const wb_step_count *step) {
+static void store_step(const wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const wb_instruction *i = step->instruction;
     const wb_access *a = &k->program.accesses[i->index];
@@ -238,7 +238,7 @@ static void store_step(const wb_tile *t, const wb_step_count *step) {
 }
 
 /* An elementwise operation, into a register or straight to memory. */
-static void compute_step(wb_tile *t, const wb_step_count *step) {
+static void compute_step(wb_tile *t, const wb_step *step) {
     const wb_cpu_program *k = t->job->k;
     const int16_t direct = k->direct_store[step->number];
     const wb_access *a = direct >= 0 ? &k->program.accesses[direct] : NULL;
@@ -254,7 +254,7 @@ static void compute_step(wb_tile *t, const wb_step_count *step) {
         element_step(t, step, t->n);
 }
 
-static void full_step(wb_tile *t, const wb_step_count *step) {
+static void full_step(wb_tile *t, const wb_step *step) {
     const wb_instruction *i = step->instruction;
     const wb_access *accesses = t->job->k->program.accesses;
     switch (i->code) {
@@ -288,7 +288,7 @@ static void full_step(wb_tile *t, const wb_step_count *step) {
     }
 }
 
-static void row_step(wb_tile *t, const wb_step_count *step) {
+static void row_step(wb_tile *t, const wb_step *step) {
     const wb_access *accesses = t->job->k->program.accesses;
     const wb_instruction *i = step->instruction;
     const int64_t n = t->row_values;
@@ -363,7 +363,7 @@ static void fade(fading *f, bool is_on) {
 }
 
 /* As the step asks for, if it computes something. */
-static void fade_for(fading *f, const wb_step_count *step) {
+static void fade_for(fading *f, const wb_step *step) {
     const wb_instruction *i = step->instruction;
     if (step->loop || wb_is_reduction(i) || i->code == WB_CODE_side_sum) fade(f, i->is_step);
 }

@@ -8,8 +8,7 @@
 enum { WB_ALIGNMENT = 64 /* of registers */ };
 
 /* Its place among so many steps, or -1. */
-static inline int64_t wb_step_that_makes(const wb_step_count *steps, int64_t count,
-                                         uint16_t value) {
+static inline int64_t wb_step_that_makes(const wb_step *steps, int64_t count, uint16_t value) {
     for (int64_t s = 0; s < count; s++)
         if (steps[s].number == value) return s;
     return -1;
