@@ -139,8 +139,8 @@ static bool check_source(const char *name, const wb_array *x, const wb_loader *l
     else if (loader->count && x->device != loader->sources[0].array->device)
         status =
             wb_fail(WB_ERROR_ARGUMENT, "loader: %s is on %s, but %s on %s", loader->sources[0].name,
-                    wb_device_name(wb_device_of(loader->sources[0].array)), name,
-                    wb_device_name(wb_device_of(x)));
+                    wb_device_name(wb_node_device(loader->sources[0].array)), name,
+                    wb_device_name(wb_node_device(x)));
     return status == WB_OK;
 }
 
@@ -201,7 +201,9 @@ static bool check_names(const wb_loader_desc *desc) {
 static bool add_sources(wb_loader *loader, const wb_loader_desc *desc) {
     const int64_t n = desc->numobs;
     wb_array *places =
-        desc->observe ? wb_to(wb_cpu_device(), wb_iota_make(WB_I64, 0, 1, &n)) : NULL;
+        desc->observe
+            ? wb_move_array(wb_cpu_device(), wb_iota_make(WB_I64, 0, 1, &n), WB_ELTYPE_DEFAULT)
+            : NULL;
     if (!check_names(desc) || !add_source(loader, "x", desc->observe ? places : desc->x))
         return false;
     if (desc->y && !add_source(loader, "y", desc->y)) return false;
@@ -497,7 +499,9 @@ static void wrap_slot(wb_loader *loader, slot *s, int64_t index, int64_t epoch, 
 static wb_array *list_places(const wb_loader *loader, const int64_t *order, int64_t size) {
     bool ascending = true;
     for (int64_t i = 1; ascending && i < size; i++) ascending = order[i] == order[i - 1] + 1;
-    return ascending ? NULL : wb_to(loader->sources[0].array->device, wb_from(WB_I64, order, size));
+    return ascending ? NULL
+                     : wb_move_array(loader->sources[0].array->device, wb_from(WB_I64, order, size),
+                                     WB_ELTYPE_DEFAULT);
 }
 
 /* Arrays of the innermost scope, gathered where the data is. */
@@ -511,7 +515,7 @@ static void gather(wb_loader *loader, const int64_t *order, int64_t index, int64
         wb_array *whole = loader->sources[i].array;
         wb_array *part =
             places ? wb_gather(whole, places, -1) : wb_getobs(whole, order[0], order[0] + size);
-        *wb_batch_place(loader, batch, i) = part ? wb_to(loader->device, part) : NULL;
+        *wb_batch_place(loader, batch, i) = wb_move_array(loader->device, part, WB_ELTYPE_DEFAULT);
     }
     apply_maps(loader, batch);
 }
