@@ -4,27 +4,24 @@
 
 enum { LANES = 64 /* neighbours that are looked through together */, LEAST_WORK = 1 << 14 };
 
-/* The run's keys at x, `inner` apart, for neighbours first .. end - 1; positions go to y. */
-#define LOOK_THROUGH(name, T)                                                                      \
-    static void name(const wb_index_call *k, const void *keys, int64_t from, int64_t count,        \
-                     int64_t first, int64_t end, int64_t *y) {                                     \
-        const T *x = (const T *)keys + from * k->inner;                                            \
-        T largest[LANES];                                                                          \
-        for (int64_t i = first; i < end; i++) largest[i - first] = x[i], y[i] = from;              \
-        for (int64_t s = 1; s < count; s++) {                                                      \
-            x += k->inner;                                                                         \
-            for (int64_t i = first; i < end; i++) {                                                \
-                const T key = x[i], most = largest[i - first];                                     \
-                const bool is_nan = key != key, was_nan = most != most;                            \
-                if (!(key > most || (is_nan && !was_nan))) continue;                               \
-                largest[i - first] = key, y[i] = from + s;                                         \
-            }                                                                                      \
-        }                                                                                          \
-    }
-LOOK_THROUGH(look_f32, float)
-LOOK_THROUGH(look_f64, double)
-LOOK_THROUGH(look_i32, int32_t)
-LOOK_THROUGH(look_i64, int64_t)
+/* Of an integer never. */
+#define IS_NAN(x) ((x) != (x))
+
+#define KEY  float
+#define LOOK look_f32
+#include "argmax_look.h"
+
+#define KEY  double
+#define LOOK look_f64
+#include "argmax_look.h"
+
+#define KEY  int32_t
+#define LOOK look_i32
+#include "argmax_look.h"
+
+#define KEY  int64_t
+#define LOOK look_i64
+#include "argmax_look.h"
 
 typedef void look_fn(const wb_index_call *k, const void *keys, int64_t from, int64_t count,
                      int64_t first, int64_t end, int64_t *y);

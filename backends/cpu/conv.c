@@ -10,26 +10,6 @@
 #include "depthwise.h"
 #include "winograd.h"
 
-typedef struct all_pieces {
-    int64_t pieces;
-    wb_task_fn *task;
-    void *context;
-} all_pieces;
-
-static void run_all(void *context, int64_t piece, int worker) {
-    const all_pieces *all = context;
-    (void)piece;
-    for (int64_t i = 0; i < all->pieces; i++) all->task(all->context, i, worker);
-}
-
-void wb_conv_share(int64_t pieces, double flops, wb_task_fn *task, void *context) {
-    all_pieces all = {pieces, task, context};
-    if (flops < (double)WB_CONV_SMALL)
-        wb_cpu_parallel(1, run_all, &all);
-    else
-        wb_cpu_parallel(pieces, task, context);
-}
-
 static bool is_direct;
 static void read_choice(void) {
     const char *name = getenv("WEBER_CONV");

@@ -179,7 +179,12 @@ int64_t wb_conv_filter_scratch(const wb_window *window);
 void wb_conv_filter(const wb_window *window, const void *x, const void *y, void *dw, void *scratch);
 
 /* wb_cpu_parallel, or a loop on the calling thread when the work is too small to share. */
-void wb_conv_share(int64_t pieces, double flops, wb_task_fn *task, void *context);
+static inline void wb_conv_share(int64_t pieces, double flops, wb_task_fn *task, void *context) {
+    if (flops < (double)WB_CONV_SMALL)
+        wb_cpu_alone(pieces, task, context);
+    else
+        wb_cpu_parallel(pieces, task, context);
+}
 
 /* The code per instruction set, kernels/conv.c. _strip packs the weights of at most WB_CONV_STRIP
  * output channels, from the first of them on: packed (WB_CONV_STRIP, taps, inner). */

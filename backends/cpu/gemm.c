@@ -44,17 +44,6 @@ static void choose_reading(const wb_gemm *g, plan *p) {
     p->packs_b = g->transpose_b && g->m > 64 && g->ldb >= 512 && g->k >= 128;
 }
 
-bool wb_gemm_takes_bf16(const wb_gemm *g) {
-    if (g->dtype == WB_BF16) return true;
-    const bool pays = g->m >= 32 && g->n >= 16 && g->k >= 32;
-    return g->may_round && g->dtype == WB_F32 && pays && wb_cpu_multiplies_bf16();
-}
-
-bool wb_gemm_takes_tiles(const wb_gemm *g) {
-    const bool fills = g->m >= WB_GEMM_TILE && g->n >= WB_GEMM_TILE && g->k >= 2 * WB_GEMM_TILE;
-    return fills && wb_gemm_takes_bf16(g) && wb_cpu_has_tiles();
-}
-
 /* bf16: A and B packed, two to an element, and the sums unless C holds them. */
 static int64_t piece_scratch_bf16(const wb_gemm *g, const plan *p) {
     const int64_t rows = round_up(p->rows, 16);

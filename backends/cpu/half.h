@@ -8,7 +8,7 @@
 #ifndef WB_CPU_HALF_H
 #define WB_CPU_HALF_H
 
-#include "math_functions.h"
+#include "math_simple.h"
 
 /* Normal numbers need 112 more in the exponent. A denormal m 2^-24 is (2^-14 + m 2^-24) - 2^-14:
  * the subtraction, which is exact, does the shifting. */

@@ -327,7 +327,7 @@ static void run_job(int threads, int64_t first, int64_t pieces, wb_task_fn *task
     if (!job_done()) wait_for_others();
 }
 
-static void run_alone(int64_t pieces, wb_task_fn *task, void *context) {
+void wb_cpu_alone(int64_t pieces, wb_task_fn *task, void *context) {
     const int before = running_as;
     const int worker = before < 0 ? 0 : before;
     running_as = worker;
@@ -338,7 +338,7 @@ static void run_alone(int64_t pieces, wb_task_fn *task, void *context) {
 void wb_cpu_parallel(int64_t pieces, wb_task_fn *task, void *context) {
     const int threads = wb_cpu_threads();
     if (pieces <= 1 || threads == 1 || !take_pool()) {
-        run_alone(pieces, task, context);
+        wb_cpu_alone(pieces, task, context);
         return;
     }
     if (pool.workers < threads - 1) start_workers(threads - 1);

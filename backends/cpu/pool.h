@@ -18,6 +18,9 @@ typedef void wb_task_fn(void *context, int64_t piece, int worker);
  * alone. */
 void wb_cpu_parallel(int64_t pieces, wb_task_fn *task, void *context);
 
+/* The same on the calling thread alone, for work that is not worth a second one. */
+void wb_cpu_alone(int64_t pieces, wb_task_fn *task, void *context);
+
 /* Threads that wb_cpu_parallel uses, the caller among them: WEBER_NUM_THREADS, else the cores that
  * this process may run on. The pool's threads start at the first parallel call that has more than
  * one piece. */

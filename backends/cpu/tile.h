@@ -69,6 +69,10 @@ static inline void *wb_own_register(const wb_tile *t, uint16_t value) {
     return t->registers + t->job->k->offset[value];
 }
 
+static inline void wb_to_register(wb_tile *t, uint16_t value) {
+    t->value[value] = wb_own_register(t, value);
+}
+
 /* A constant, or a late number of this run. */
 static inline double wb_number_of(const wb_job *j, const wb_instruction *i) {
     double number = i->constant;
@@ -96,6 +100,25 @@ void wb_source_tile(const wb_tile *t, const wb_instruction *i, int64_t inner, in
                     int64_t across, int64_t down, char *to);
 void wb_fill_constant(const wb_loops *loops, const wb_instruction *i, double number, int64_t n,
                       void *to);
+
+/* ---- program_sums.c ---- */
+
+/* Accumulators of all reductions as they begin. */
+void wb_sums_start(const wb_cpu_program *k, wb_accumulator *accumulators);
+/* The tile's part of a reduction; of a side sum. */
+void wb_sums_reduce(const wb_tile *t, const wb_step *step);
+void wb_sums_add_up(const wb_tile *t, const wb_step *step);
+/* Two parts of a reduction as one, a before b. */
+wb_accumulator wb_sums_merge(const wb_instruction *i, wb_accumulator a, wb_accumulator b);
+/* n accumulators to a register of this type; those of a reduction to its own. */
+void wb_sums_finish(uint8_t type, int64_t n, const wb_accumulator *sums, void *to);
+void wb_sums_finish_row(const wb_tile *t, const wb_step *step);
+
+/* ---- program_step.c ---- */
+
+/* A step on all elements of the tile, and one on its row values. */
+void wb_step_full(wb_tile *t, const wb_step *step);
+void wb_step_row(wb_tile *t, const wb_step *step);
 
 /* Runs the tile of a program that is Adam's step; false if its arrays do not lie in rows
  * (program_adam.c). */

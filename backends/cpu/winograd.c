@@ -1,21 +1,9 @@
-/* Cuts the planes into pieces, by shape only, and hands them to the threads. */
+/* Hands the pieces of the planes to the threads. */
 #include "winograd.h"
 
 #include <string.h>
 
 #include "conv_plan.h"
-
-enum {
-    LEAST_CHANNELS = 16,    /* of both sides; fewer do not pay for the tiles' transforms, */
-    LEAST_FILTERS = 512,    /* channels times filters, neither, */
-    LEAST_TILES = 16,       /* and fewer tiles not for the filters' */
-    LEAST_SUMMED = 32,      /* channels of both sides for the filter gradient, */
-    LEAST_ROW = 7,          /* and tiles of a row: both sides are transformed there */
-    MOST_TILES = 128,       /* of a piece */
-    TILE_STEP = 16,         /* a vector of the widest set */
-    MOST_ROW = 256,         /* tiles of a row */
-    CACHE_BYTES = 512 << 10 /* for the transformed tiles of a piece */
-};
 
 typedef void weights_fn(const wb_winograd_plan *plan, const void *w, int64_t count, void *to,
                         int64_t point);
@@ -25,69 +13,6 @@ typedef void columns_fn(const wb_winograd_piece *piece, int64_t first, int64_t c
 static weights_fn *const weights_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(winograd_weights);
 static tiles_fn *const tiles_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(winograd_tiles);
 static columns_fn *const columns_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(winograd_columns);
-
-/* ---- what is computed ---- */
-
-static wb_winograd_plan plan_of(wb_conv_kind kind, const wb_window *w) {
-    const bool is_data = kind == WB_CONV_DATA;
-    wb_winograd_plan p = {.inner = is_data ? w->filters : w->channels,
-                          .outer = is_data ? w->channels : w->filters,
-                          .batch = w->batch,
-                          .inner_stride = is_data ? 9 * w->channels : 9,
-                          .outer_stride = is_data ? 9 : 9 * w->channels,
-                          .turned = w->flip != is_data};
-    for (int d = 0; d < 2; d++) {
-        p.in[d] = is_data ? w->out[d] : w->in[d];
-        p.out[d] = is_data ? w->in[d] : w->out[d];
-        p.pad[d] = is_data ? 2 - w->pad[d] : w->pad[d];
-        p.tiles[d] = wb_conv_ceil(p.out[d], 2);
-    }
-    return p;
-}
-
-bool wb_winograd_takes(wb_conv_kind kind, const wb_window *w) {
-    if (w->groups != 1 || w->channels < LEAST_CHANNELS || w->filters < LEAST_CHANNELS ||
-        w->channels * w->filters < LEAST_FILTERS || w->in[2] != 1 || w->out[2] != 1 ||
-        w->kernel[2] != 1)
-        return false;
-    for (int d = 0; d < 2; d++)
-        if (w->kernel[d] != 3 || w->stride[d] != 1 || w->dilation[d] != 1 || w->pad[d] < 0 ||
-            w->pad[d] > 2 || w->in[d] < 2 || w->out[d] < 2)
-            return false;
-    const wb_winograd_plan p = plan_of(kind, w);
-    if (kind == WB_CONV_FILTER &&
-        (p.inner < LEAST_SUMMED || p.outer < LEAST_SUMMED || p.tiles[0] < LEAST_ROW))
-        return false;
-    return p.tiles[0] <= MOST_ROW && p.tiles[0] * p.tiles[1] * p.batch >= LEAST_TILES;
-}
-
-/* ---- how it is cut ---- */
-
-static int64_t whole(int64_t tiles) { return wb_conv_ceil(tiles, TILE_STEP) * TILE_STEP; }
-
-/* How many units of so many tiles fill vectors best. */
-static int64_t best_of(int64_t unit, int64_t units, int64_t most) {
-    int64_t best = 1;
-    for (int64_t n = 2; n <= units && n * unit <= most; n++)
-        if (n * whole(best * unit) >= best * whole(n * unit)) best = n;
-    return best;
-}
-
-wb_winograd_cut wb_winograd_cut_of(const wb_winograd_plan *p, int64_t channels, size_t size) {
-    const int64_t fit = CACHE_BYTES / (WB_WINOGRAD_POINTS * channels * (int64_t)size),
-                  most = wb_conv_most(TILE_STEP, wb_conv_least(fit, MOST_TILES)),
-                  plane = p->tiles[0] * p->tiles[1],
-                  widest = wb_conv_most(p->out[0], p->in[0] + p->pad[0]);
-    wb_winograd_cut c = {.images = 1, .rows = p->tiles[1], .pitch = whole(widest) + 4 * TILE_STEP};
-    if (plane <= most)
-        c.images = best_of(plane, p->batch, most);
-    else
-        c.rows = best_of(p->tiles[0], p->tiles[1], most);
-    c.image_parts = wb_conv_ceil(p->batch, c.images);
-    c.row_parts = wb_conv_ceil(p->tiles[1], c.rows);
-    c.height = whole(c.images * c.rows * p->tiles[0]);
-    return c;
-}
 
 /* Bytes of scratch memory. Weights that are not kept are transformed first, then workers have
  * pieces. If there is one piece, its tiles come first, then workers have output channels, whose
@@ -124,7 +49,7 @@ static layout layout_of(const wb_winograd_plan *p, const wb_winograd_cut *c, siz
 
 int64_t wb_winograd_scratch(wb_conv_kind kind, const wb_window *window, bool is_kept) {
     const size_t size = wb_dtype_size(window->dtype);
-    const wb_winograd_plan plan = plan_of(kind, window);
+    const wb_winograd_plan plan = wb_winograd_plan_of(kind, window);
     if (kind == WB_CONV_FILTER) return wb_winograd_filter_scratch(&plan, size);
     const wb_winograd_cut cut = wb_winograd_cut_of(&plan, plan.inner, size);
     const layout l = layout_of(&plan, &cut, size, is_kept);
@@ -236,12 +161,12 @@ static void columns_task(void *context, int64_t index, int worker) {
 }
 
 int64_t wb_winograd_kept(wb_conv_kind kind, const wb_window *window) {
-    const wb_winograd_plan plan = plan_of(kind, window);
+    const wb_winograd_plan plan = wb_winograd_plan_of(kind, window);
     return all_weights(&plan, wb_dtype_size(window->dtype));
 }
 
 void wb_winograd_keep(wb_conv_kind kind, const wb_window *window, const void *weights, void *kept) {
-    transform_all_weights(&(job){.plan = plan_of(kind, window),
+    transform_all_weights(&(job){.plan = wb_winograd_plan_of(kind, window),
                                  .size = wb_dtype_size(window->dtype),
                                  .weights = weights,
                                  .transformed = kept});
@@ -249,7 +174,7 @@ void wb_winograd_keep(wb_conv_kind kind, const wb_window *window, const void *we
 
 void wb_winograd(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
                  void *out, void *scratch, wb_tile_fn *done, void *context) {
-    job j = {.plan = plan_of(kind, window),
+    job j = {.plan = wb_winograd_plan_of(kind, window),
              .size = wb_dtype_size(window->dtype),
              .source = a,
              .weights = b,

@@ -31,7 +31,7 @@ void wb_winograd_keep(wb_conv_kind kind, const wb_window *window, const void *we
 void wb_winograd(wb_conv_kind kind, const wb_window *window, const void *a, const void *b,
                  void *out, void *scratch, wb_tile_fn *done, void *context);
 
-/* ---- between winograd.c and winograd_filter.c ---- */
+/* ---- winograd_plan.c: what is computed, and in which pieces ---- */
 
 /* From `source` planes, `inner` an image, to `out` planes, `outer` an image. */
 typedef struct wb_winograd_plan {
@@ -49,7 +49,11 @@ typedef struct wb_winograd_cut {
     int64_t height, pitch;
 } wb_winograd_cut;
 
+wb_winograd_plan wb_winograd_plan_of(wb_conv_kind kind, const wb_window *window);
 wb_winograd_cut wb_winograd_cut_of(const wb_winograd_plan *plan, int64_t channels, size_t size);
+
+/* ---- winograd_filter.c ---- */
+
 int64_t wb_winograd_filter_scratch(const wb_winograd_plan *plan, size_t size);
 void wb_winograd_filter(const wb_winograd_plan *plan, size_t size, const void *x, const void *y,
                         void *dw, void *scratch);

@@ -235,4 +235,7 @@ wb_array *wb_data_copy(wb_array *x);
 typedef wb_status wb_evaluate_fn(int count, wb_array *const *roots);
 extern wb_evaluate_fn *wb_evaluate_hook;
 
+/* Computes the effects of the thread that were made so far: collectives, wanted or not. */
+wb_status wb_settle_effects(void);
+
 #endif

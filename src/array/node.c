@@ -72,6 +72,8 @@ static bool is_eager(void) {
     return wb_is_on(&eager);
 }
 
+wb_status wb_settle_effects(void) { return wb_evaluate_hook(0, NULL); }
+
 static bool evaluate_inputs(int ninputs, wb_array *const *inputs) {
     for (int i = 0; i < ninputs; i++) {
         const bool is_number = inputs[i]->op == WB_OP_full || inputs[i]->op == WB_OP_late;

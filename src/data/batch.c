@@ -5,6 +5,7 @@
 #include "array/use.h"
 #include "base/error.h"
 #include "data/loader.h"
+#include "ops/ops.h"
 
 wb_array **wb_batch_place(const wb_loader *loader, wb_batch *batch, int i) {
     const bool has_y = loader->desc.y != NULL;
@@ -47,7 +48,9 @@ wb_status wb_batch_to(const wb_device *device, wb_batch *batch) {
     for (int i = 0; i < WB_LOADER_SOURCES; i++) {
         if (!wb_may_use_given("wb_batch_to", *arrays[i], "an array of the batch"))
             return wb_error_status();
-        if (*arrays[i] && !(*arrays[i] = wb_to(device, *arrays[i]))) return wb_error_status();
+        if (!*arrays[i]) continue;
+        *arrays[i] = wb_move_array(device, *arrays[i], WB_ELTYPE_DEFAULT);
+        if (!*arrays[i]) return wb_error_status();
     }
     *batch = moved;
     return WB_OK;

@@ -7,29 +7,6 @@
 #include "base/memory.h"
 #include "data/loader.h"
 
-bool wb_collate_check(const wb_loader_desc *d) {
-    const char *other = d->getobs    ? "getobs"
-                        : d->prepare ? "prepare"
-                        : d->x       ? "x"
-                        : d->y       ? "y"
-                                     : NULL;
-    for (int i = 0; i < WB_MORE_ARRAYS; i++)
-        if (d->more[i].name || d->more[i].array) other = "more";
-    if (d->collate && !d->observe)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "loader: collate needs .observe");
-    else if (!d->observe)
-        return true;
-    else if (other)
-        (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "loader: observe makes all arrays, so %s must not be given", other);
-    else if (d->numobs < 1)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "loader: observe needs .numobs of at least 1, got %lld",
-                      (long long)d->numobs);
-    else
-        return true;
-    return false;
-}
-
 /* The arrays of a batch's observations: number k of observation i is at all[k * size + i]. */
 typedef struct observations {
     const wb_loader *loader;

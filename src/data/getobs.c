@@ -56,7 +56,7 @@ wb_array *wb_getobs_pattern(wb_loader *loader, const char *name, wb_array *x) {
     sizes[x->ndim - 1] = desc->numobs;
     if (wb_node_device(x) != wb_cpu_device()) {
         if (!desc->device) desc->device = wb_node_device(x);
-        x = wb_to(wb_cpu_device(), x);
+        x = wb_move_array(wb_cpu_device(), x, WB_ELTYPE_DEFAULT);
     }
     x = of_its_type(loader, name, x);
     return x ? wb_expand_make(x, x->ndim, sizes) : NULL;

@@ -61,7 +61,7 @@ wb_array *wb_random_crop(wb_array *x, int64_t width, int64_t height, int64_t pad
                             (long long)width, (long long)height, wb_text_of(x), (long long)pad);
     for (int d = 0; pad && x && d < 2; d++) x = wb_pad(x, d, pad, pad, 0);
     wb_array *places = x ? crop_places(x, width, height) : NULL;
-    places = places ? wb_to(wb_node_device(x), places) : NULL;
+    if (places) places = wb_move_array(wb_node_device(x), places, WB_ELTYPE_DEFAULT);
     return places ? wb_gather(wb_reshape(x, -1), places, 0) : NULL;
 }
 
@@ -70,6 +70,6 @@ wb_array *wb_random_flip(wb_array *x, int dim, double p) {
     if (!(p >= 0 && p <= 1))
         return wb_fail_null(WB_ERROR_ARGUMENT, "random_flip: p must be from 0 to 1, got %g", p);
     wb_array *coin = wb_bernoulli(p, 1, 1, 1, x->sizes[3]), *flipped = wb_flip(x, dim);
-    coin = coin ? wb_to(wb_node_device(x), coin) : NULL;
+    coin = wb_move_array(wb_node_device(x), coin, WB_ELTYPE_DEFAULT);
     return coin && flipped ? wb_select(coin, flipped, x) : NULL;
 }

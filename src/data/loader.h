@@ -67,9 +67,54 @@ bool wb_loader_check(const char *function, const wb_loader *loader);
 /* The facts of it that ranks compare (told.c). */
 void wb_loader_tell(const wb_loader *loader, const char *name, wb_text *facts);
 
+/* The epoch that {0} would walk, and where it would begin. */
+int64_t wb_loader_coming(const wb_loader *loader, int64_t *first);
+
+/* ---- its arrays (sources.c) ---- */
+
+/* False with the error recorded. */
+bool wb_loader_check_desc(const wb_loader_desc *desc);
+bool wb_loader_add_sources(wb_loader *loader, const wb_loader_desc *desc);
+void wb_loader_release_sources(wb_loader *loader);
+
+/* ---- scopes (turn.c) ---- */
+
+void wb_loader_start_turns(wb_loader *loader);
+bool wb_loader_open_turn(wb_loader *loader);
+/* Closes the turn's scope and what was opened inside it. With `only_innermost` a scope opened
+ * since, perhaps after a break, is respected: then the turn's scope passes to whoever closes it. */
+wb_status wb_loader_close_turn(wb_loader *loader, bool only_innermost);
+/* False with the error recorded in a function of the user's, where the turn began outside of it. */
+bool wb_loader_may_go_on(const char *function, const wb_loader *loader);
+
 /* Calls fn, which is the user's, on whichever thread this is: with random numbers of its own and in
  * a scope, where arrays that it makes end. Its status, or that of the error it recorded. */
 wb_status wb_loader_call(uint64_t seed, wb_status (*fn)(void *context), void *context);
+
+/* ---- which observations a batch has (part.c) ---- */
+
+int64_t wb_part_size(const wb_loader *loader, int64_t index);
+/* Of the largest batch. */
+int64_t wb_part_most(const wb_loader *loader);
+/* The observations of which the arrays of a batch are made. What a function makes (collate.c) has
+ * sizes that only the function knows: for a rank that has none, it makes those of others. */
+int64_t wb_part_made(const wb_loader *loader, int64_t index);
+/* Their places in the order; the last ones where the rank has none. */
+const int64_t *wb_part_places(const wb_loader *loader, const int64_t *order, int64_t index,
+                              int64_t *size);
+
+/* ---- the memory of a batch (slot.c) ---- */
+
+/* Memory for a whole batch in each place of s that has none. */
+bool wb_slot_equip(const wb_loader *loader, wb_loader_slot *s);
+void wb_slot_release(wb_loader_slot *s, int count);
+/* What a batch takes out of a slot. */
+wb_buffer **wb_slot_outgoing(const wb_loader *loader, wb_loader_slot *s);
+/* Copies the observations, lets the user change them, and sends them where they are wanted. */
+void wb_slot_fill(const wb_loader *loader, wb_loader_slot *s, int64_t index, int64_t epoch,
+                  const int64_t *order);
+/* The same for the loader's thread: into its slot of that number. */
+void wb_slot_fill_ahead(void *loader, int64_t index, int number);
 
 /* ---- observations from a function (getobs.c) ---- */
 
@@ -83,8 +128,6 @@ wb_status wb_getobs_all(const wb_loader *loader, const wb_batch_memory *batch);
 
 /* ---- observations of any size (collate.c) ---- */
 
-/* False with the error recorded. */
-bool wb_collate_check(const wb_loader_desc *desc);
 /* The places of a batch, its x, become what the user's functions make of them, where batches go;
  * errors are recorded. */
 void wb_collate(const wb_loader *loader, wb_batch *batch);

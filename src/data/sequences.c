@@ -23,7 +23,7 @@ wb_array *wb_slidingwindow(wb_array *x, int64_t size, int64_t stride) {
     wb_array *within = wb_iota(WB_I64, 0, size, windows);
     wb_array *window = wb_iota(WB_I64, 1, size, windows);
     wb_array *places = wb_add(within, wb_mul_number(window, step));
-    places = places ? wb_to(wb_node_device(x), places) : NULL;
+    places = wb_move_array(wb_node_device(x), places, WB_ELTYPE_DEFAULT);
     return places ? wb_gather(x, places, -1) : NULL;
 }
 

@@ -6,6 +6,7 @@
 #include "array/user_call.h"
 #include "base/memory.h"
 #include "data/places.h"
+#include "ops/ops.h"
 
 /* n observations that all arrays have; -1 with the error recorded. */
 static int64_t common_count(const char *function, int count, wb_array *const *arrays) {
@@ -79,7 +80,7 @@ static bool cut_views(const cut *c, int count, wb_array *const *arrays, wb_array
 
 static bool gather_all(wb_array *places, int count, wb_array *const *arrays, wb_array **out) {
     for (int i = 0; places && i < count; i++) {
-        wb_array *beside = wb_to(wb_node_device(arrays[i]), places);
+        wb_array *beside = wb_move_array(wb_node_device(arrays[i]), places, WB_ELTYPE_DEFAULT);
         if (!beside || !(out[i] = wb_gather(arrays[i], beside, -1))) return false;
     }
     return places != NULL;

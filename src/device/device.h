@@ -88,4 +88,7 @@ int wb_cpu_threads(void);
 void wb_cpu_set_threads(int threads);
 int wb_cpu_hold_threads(int threads); /* backends/cpu/pool.h */
 
+/* wb_threads gives this number to the calling thread until it is called with what it returned. */
+int wb_hold_threads(int threads);
+
 #endif

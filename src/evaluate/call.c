@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/emit.h"
 
 /* ---- rows ---- */
 

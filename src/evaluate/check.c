@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "base/switch.h"
-#include "evaluate/plan.h"
+#include "evaluate/graph.h"
 
 typedef struct checker {
     const wb_graph *graph;

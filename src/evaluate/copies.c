@@ -1,7 +1,7 @@
 /* Copies that nobody has to make: what a program computes, and only a concat reads, is stored where
  * the concat would put it; and so is what only a copy in another order reads. */
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/graph.h"
 
 /* Elements that lie side by side in the copy: fewer are scattered by a program more slowly than
  * they are copied. */

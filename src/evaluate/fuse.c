@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/graph.h"
 
 enum {
     /* a reduction over more elements than this, with fewer rows than that, is not followed by

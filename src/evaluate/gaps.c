@@ -1,8 +1,8 @@
 /* The free stretches of a workspace: a treap by offset (Seidel and Aragon 1996) in which each node
  * knows the longest stretch below it, so that the first that fits is found in O(log n). */
 
+#include "evaluate/gaps.h"
 #include "base/memory.h"
-#include "evaluate/plan.h"
 
 struct wb_gap {
     int64_t offset, size, most; /* most: the longest of the subtree */

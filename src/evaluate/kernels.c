@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/emit.h"
 #include "program/keep.h"
 
 struct wb_kernel_entry {

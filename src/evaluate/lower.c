@@ -16,7 +16,7 @@
 
 #include "array/thread.h"
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/emit.h"
 #include "ops/build.h"
 #include "ops/step.h"
 #include "ops/trace.h"

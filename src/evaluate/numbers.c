@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/view.h"
 #include "base/memory.h"
 #include "base/switch.h"
-#include "evaluate/plan.h"
+#include "evaluate/tape.h"
 
 bool wb_watches_numbers(void) {
     static wb_switch nan = {.variable = "WEBER_DEBUG", .word = "nan"};

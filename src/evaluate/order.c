@@ -4,7 +4,7 @@
 #include "array/body.h"
 #include "array/thread.h"
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/tape.h"
 
 _Static_assert((int)WB_ATTRIBUTES == (int)WB_MAX_DIMS, "the key copies sizes and attributes alike");
 

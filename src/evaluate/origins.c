@@ -1,6 +1,6 @@
 /* What messages and events say of a node: its operation, layer and direction. */
 #include "array/origin.h"
-#include "evaluate/plan.h"
+#include "evaluate/tape.h"
 
 const wb_array *wb_maker_of(const wb_array *x) { return x->op == WB_OP_result ? x->inputs[0] : x; }
 

@@ -16,7 +16,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/emit.h"
+#include "evaluate/gaps.h"
 
 enum { ALIGNMENT = 64 };
 

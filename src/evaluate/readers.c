@@ -1,6 +1,6 @@
 /* Who reads each value: one list for the whole graph, which everybody who asks goes by. */
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/graph.h"
 
 /* A view that shows memory reads none; one that is a copy does. */
 static bool reads(const wb_graph *graph, int32_t v) { return graph->values[v].base == v; }

@@ -562,9 +562,9 @@ wb_status wb_evaluate_roots(int count, wb_array *const *roots) {
     evaluator *e = evaluator_get();
     if (!e) return WB_ERROR_MEMORY;
     thread->pending_nodes = 0;
-    const int held = wb_cpu_hold_threads(wb_threads());
+    const int held = wb_hold_threads(wb_threads());
     const wb_status status = evaluate_all(e, thread, count, roots);
-    (void)wb_cpu_hold_threads(held);
+    (void)wb_hold_threads(held);
     return status;
 }
 

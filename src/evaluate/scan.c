@@ -5,6 +5,7 @@
  * the same in all steps: on the CPU it lies packed, behind the body's other scratch memory, from
  * before the first step on (prepare). */
 #include "base/memory.h"
+#include "evaluate/emit.h"
 #include "evaluate/plan.h"
 #include "ops/trace.h"
 

@@ -1,6 +1,6 @@
 /* Results that are equal and were asked for separately. */
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/graph.h"
 
 /* The array that x is a view of, or x. */
 static const wb_array *origin_of(const wb_array *x) {

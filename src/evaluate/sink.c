@@ -5,7 +5,7 @@
  * user if that stores no more than before; row values, which are few, do not count. A user needs
  * what the value's unit needs already, so that no cycle can arise. */
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/graph.h"
 
 static wb_unit *unit_at(const wb_graph *graph, int32_t u) { return &graph->units[u]; }
 

@@ -1,6 +1,6 @@
 /* Which values get memory: what calls and copies read, what one unit reads of another one, and what
  * leaves the plan. */
-#include "evaluate/plan.h"
+#include "evaluate/graph.h"
 
 /* Sources that were computed in line get a program of their own. */
 static bool store(wb_graph *graph, int32_t v) {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/graph.h"
 
 static const int64_t GAP = (int64_t)1 << 32, LAST_LABEL = (int64_t)1 << 62;
 

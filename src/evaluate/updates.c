@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/graph.h"
 
 enum { SMALL = 1 << 18 /* elements */ };
 

@@ -4,7 +4,7 @@
 
 #include "base/half.h"
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/graph.h"
 #include "ops/build.h"
 
 static wb_value *value_at(const wb_values *s, int32_t v) { return &s->graph->values[v]; }

@@ -1,5 +1,5 @@
 /* Julia's BSON files: their bytes (bson.c), what BSON.jl says with them (bson_julia.c), records
- * from them (bson_read.c) and to them (bson_write.c).
+ * from them (bson_read.c, bson_reader.h) and to them (bson_write.c, bson_writer.h).
  *
  * There is no libbson below: BSON.jl writes nine of its types, which take a page to read; libbson
  * would add a dependency that few machines have, says of a damaged file neither where nor what, and

@@ -6,6 +6,7 @@
 #include "array/use.h"
 #include "array/user_call.h"
 #include "base/memory.h"
+#include "evaluate/evaluate.h"
 #include "gradient/walk.h"
 #include "ops/build.h"
 #include "ops/custom.h"
@@ -183,7 +184,7 @@ static bool evaluate_for(wb_array *o, wb_array *g) {
     if (!all) return false;
     for (int k = 0; k < o->ninputs; k++) all[k] = o->inputs[k];
     all[o->ninputs] = g;
-    const wb_status status = wb_evaluate_hook(o->ninputs + 1, all);
+    const wb_status status = wb_evaluate_roots(o->ninputs + 1, all);
     wb_release(all);
     return status == WB_OK;
 }
@@ -236,7 +237,7 @@ static wb_array *host_value(host_function *h, int count, wb_array *const *arrays
     const int64_t bytes = wb_count_sizes(f->ndim, f->sizes) * (int64_t)wb_dtype_size(f->dtype);
     void *result = blank_numbers((size_t)bytes);
     wb_status status = result ? WB_OK : WB_ERROR_MEMORY;
-    if (status == WB_OK) status = wb_evaluate_hook(count, arrays);
+    if (status == WB_OK) status = wb_evaluate_roots(count, arrays);
     if (status == WB_OK && !read_all(h, count, arrays)) status = WB_ERROR_MEMORY;
     if (status == WB_OK) {
         status = f->value(f->context, count, h->numbers, result);

@@ -19,7 +19,7 @@ wb_collective wb_collective_of(const wb_array *node) {
 
 /* The others may read what this rank has not read when it ends. */
 static void compute_the_rest(void) {
-    if (!wb_failed()) (void)wb_evaluate_hook(0, NULL);
+    if (!wb_failed()) (void)wb_settle_effects();
 }
 
 /* A collective that is refused counts, too: if this rank alone made the mistake, its numbers differ
@@ -174,7 +174,7 @@ wb_status wb_barrier(void) {
     if (wb_ranks_count() == 1) return WB_OK;
     const wb_collective c = {.number = wb_ranks_number(), .kind = WB_COLLECTIVE_BARRIER};
     if (c.number < 0) return wb_error_status();
-    const wb_status status = wb_evaluate_hook(0, NULL); /* those made before */
+    const wb_status status = wb_settle_effects();
     return status == WB_OK ? wb_ranks_run(&c, NULL, NULL) : status;
 }
 

@@ -4,11 +4,11 @@
 #include "base/memory.h"
 #include "ops/collective.h"
 
-/* Behind those that were made before. */
+/* After those that were made before. */
 static wb_status run(wb_collective c, const void *from, void *to) {
     c.number = wb_ranks_number();
     if (c.number < 0) return wb_error_status();
-    const wb_status status = wb_evaluate_hook(0, NULL);
+    const wb_status status = wb_settle_effects();
     return status == WB_OK ? wb_ranks_run(&c, from, to) : status;
 }
 

@@ -27,7 +27,7 @@ wb_array *wb_cast_for(const wb_device *device, wb_array *x, wb_eltype eltype) {
 }
 
 wb_array *wb_move_array(const wb_device *device, wb_array *x, wb_eltype eltype) {
-    x = wb_cast_for(device, x, eltype);
+    if (x) x = wb_cast_for(device, x, eltype);
     return !x || x->device == device ? x : wb_move_node(device, x);
 }
 

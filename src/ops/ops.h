@@ -151,7 +151,8 @@ wb_array *wb_cast_for(const wb_device *device, wb_array *x, wb_eltype eltype);
  * default device. */
 wb_array *wb_beside(const wb_array *like, wb_array *x);
 
-/* x on the device, its floating type by the policy; x itself where nothing has to change. */
+/* x on the device, its floating type by the policy; x itself where nothing has to change, NULL if x
+ * is. */
 wb_array *wb_move_array(const wb_device *device, wb_array *x, wb_eltype eltype);
 
 /* x in the opposite order: -x, where that is no wrap (at the least integer, at every u8). */

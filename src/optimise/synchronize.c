@@ -46,7 +46,7 @@ wb_status wb_synchronize_arrays(wb_layer *model) {
 
 static bool replace(wb_array **slot) {
     wb_array *x = wb_bcast(*slot, 0);
-    if (!x || wb_evaluate_hook(1, &x) != WB_OK) return false;
+    if (!x || wb_evaluate_roots(1, &x) != WB_OK) return false;
     wb_hold(x);
     wb_unhold(*slot);
     *slot = x;

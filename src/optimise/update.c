@@ -12,6 +12,7 @@
 #include "optimise/guard.h"
 #include "optimise/mean.h"
 #include "optimise/parts.h"
+#include "optimise/renew.h"
 #include "optimise/shard.h"
 #include "ranks/ranks.h"
 
@@ -301,83 +302,7 @@ static wb_status build(wb_optimiser *o, const wb_gradients *g) {
     return WB_OK;
 }
 
-/* ---- the exchange ---- */
-
-static void exchange(wb_array **slot, wb_array **other) {
-    wb_array *old = *slot; /* lives on: an input of the new one's recipe, or kept by keep_old */
-    wb_slot_put(slot, *other);
-    *other = old;
-}
-
-/* The scope keeps what may be wanted should the step be taken back: old views, which are no inputs
- * of the new ones, and counts, so that they are not written in place. */
-static bool keep_old(const wb_optimiser *o) {
-    if (!wb_scope_add(o->count)) return false;
-    if (o->scale && (!wb_scope_add(o->scale) || !wb_scope_add(o->streak))) return false;
-    for (int64_t i = 0; i < o->cohort_count; i++)
-        if (o->cohorts[i].fresh_count && !wb_scope_add(o->cohorts[i].count)) return false;
-    for (int64_t i = 0; i < o->member_count; i++)
-        if (o->members[i].is_view && !wb_scope_add(*o->members[i].slot)) return false;
-    return true;
-}
-
-/* What the step renews: slots with what they will hold. Calls tell for each. The last groups come
- * first, as they do on the way back: the plan is ordered by its roots, and is then done with what
- * is kept for a layer before the next one's turn. */
-typedef void renewal_fn(wb_optimiser *o, wb_array **slot, wb_array **fresh);
-
-static void each_parameter_and_state(wb_optimiser *o, renewal_fn *tell) {
-    for (int64_t i = o->group_count - 1; i >= 0; i--) {
-        wb_tie_group *group = &o->groups[i];
-        wb_array **fresh = o->fresh_states + i * WB_RULE_ALL_STATES;
-        if (!o->sums[i]) continue;
-        for (int64_t k = group->first; k >= 0; k = o->members[k].next)
-            tell(o, o->members[k].slot, &o->members[k].fresh);
-        for (int k = 0; k < WB_RULE_ALL_STATES && group->states[k]; k++)
-            tell(o, &group->states[k], &fresh[k]);
-    }
-}
-
-static void each_count(wb_optimiser *o, renewal_fn *tell) {
-    for (int64_t i = 0; i < o->cohort_count; i++)
-        if (o->cohorts[i].fresh_count) tell(o, &o->cohorts[i].count, &o->cohorts[i].fresh_count);
-    tell(o, &o->count, &o->fresh_count);
-    if (!o->scale) return;
-    tell(o, &o->scale, &o->fresh_scale);
-    tell(o, &o->streak, &o->fresh_streak);
-}
-
-static void exchange_one(wb_optimiser *o, wb_array **slot, wb_array **fresh) {
-    (void)o;
-    exchange(slot, fresh);
-}
-
-/* Exchanges what slots hold with what is fresh; calling it again takes that back. */
-static void swap(wb_optimiser *o) {
-    each_parameter_and_state(o, exchange_one);
-    each_count(o, exchange_one);
-}
-
-static void list_one(wb_optimiser *o, wb_array **slot, wb_array **fresh) {
-    (void)slot;
-    o->roots[o->settled_count++] = *fresh;
-}
-
-/* Each once: members of a group that are no views of the first one share its array. */
-static void list_and_flag(wb_optimiser *o, wb_array **slot, wb_array **fresh) {
-    if ((*fresh)->flags & WB_NODE_SETTLED) return;
-    (*fresh)->flags |= WB_NODE_SETTLED;
-    list_one(o, slot, fresh);
-}
-
-/* What the slots will hold: how many. Parameters and states are flagged as data that is written in
- * place; counts alternate between two places, so that a device error leaves the old one. */
-static int list_settled(wb_optimiser *o) {
-    o->settled_count = 0;
-    each_parameter_and_state(o, list_and_flag);
-    each_count(o, list_one);
-    return o->settled_count;
-}
+/* ---- the roots ---- */
 
 /* What the guard of states watches, if nobody else computes it. */
 static int list_watched(const wb_optimiser *o, const wb_gradients *g, wb_array **root) {
@@ -407,6 +332,8 @@ static bool reserve_roots(wb_optimiser *o) {
     return true;
 }
 
+/* ---- the whole ---- */
+
 static void count_step(wb_optimiser *o) {
     for (int64_t i = 0; i < o->member_count; i++) o->members[i].seen = *o->members[i].slot;
     o->step++;
@@ -427,11 +354,11 @@ static wb_status abandon_all(wb_status status) {
 /* Computes a step whose scope was closed: only the plan's roots are referred to then, so that it
  * works in place. */
 static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled) {
-    if (!keep_old(o) || !reserve_roots(o)) return wb_error_status();
-    swap(o);
+    if (!wb_renewals_keep_old(o) || !reserve_roots(o)) return wb_error_status();
+    wb_renewals_swap(o);
     const wb_status status = wb_evaluate_roots(list_roots(o, g, settled), o->roots);
     if (status != WB_OK) {
-        swap(o);
+        wb_renewals_swap(o);
         wb_state_undo();
         return status;
     }
@@ -456,7 +383,7 @@ static wb_status run(wb_optimiser *o, wb_gradients *g) {
     wb_status status = build(o, g);
     if (status == WB_OK && !reserve_roots(o)) status = WB_ERROR_MEMORY;
     if (status != WB_OK) return abandon_all(status);
-    const int settled = list_settled(o);
+    const int settled = wb_renewals_list(o);
     int left = settled + show_divisor(o, g, o->roots + settled);
     left += list_watched(o, g, o->roots + left);
     status = wb_scope_close_leaving(left, o->roots);
@@ -559,7 +486,7 @@ static wb_status run_whole(wb_optimiser *o, wb_gradients *g, const call *c) {
     if (status == WB_OK) status = build(o, g);
     if (status == WB_OK && !reserve_roots(o)) status = WB_ERROR_MEMORY;
     if (status != WB_OK) return abandon_all(status);
-    const int settled = list_settled(o);
+    const int settled = wb_renewals_list(o);
     if (wb_is_of_parts(o)) show_mean(o, g);
     (void)show_divisor(o, g, o->roots + settled);
     wb_gradients_drop(g);

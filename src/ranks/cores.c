@@ -14,10 +14,10 @@ static bool is_bound_unasked(const wb_seat *seat) {
 
 void wb_ranks_share_cores(const wb_seat *seat) {
     const char *asked = getenv("WEBER_NUM_THREADS");
-    const bool is_default = wb_cpu_threads() == wb_platform_cores();
+    const bool is_default = wb_threads() == wb_platform_cores();
     const bool was_bound = is_bound_unasked(seat);
     if (was_bound) wb_platform_use_all_cores();
     if ((seat->local_size == 1 && !was_bound) || (asked && *asked) || !is_default) return;
     const int cores = wb_platform_cores();
-    wb_cpu_set_threads(cores > seat->local_size ? cores / seat->local_size : 1);
+    wb_set_threads(cores > seat->local_size ? cores / seat->local_size : 1);
 }

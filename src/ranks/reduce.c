@@ -7,47 +7,35 @@ enum { TILE = 512 };
 
 /* max and min: NaN wins, and of equals the first, as in the operations of that name. Whole numbers
  * are added as unsigned ones, so that an overflow wraps as it does in programs. */
-#define FLOATS_ADD(T, a, b) ((a) + (b))
-#define WHOLE_ADD(T, a, b)  ((T)((uint64_t)(a) + (uint64_t)(b)))
-#define LARGER(a, b)        ((a) < (b) || (b) != (b) ? (b) : (a))
-#define SMALLER(a, b)       ((a) > (b) || (b) != (b) ? (b) : (a))
+#define FLOATS_ADD(a, b) ((a) + (b))
+#define WHOLE_ADD(a, b)  ((NUMBER)((uint64_t)(a) + (uint64_t)(b)))
+#define LARGER(a, b)     ((a) < (b) || (b) != (b) ? (b) : (a))
+#define SMALLER(a, b)    ((a) > (b) || (b) != (b) ? (b) : (a))
 
-#define DEFINE(T, name, ADD)                                                                       \
-    static void name##_two(wb_reduction reduction, const T *a, const T *b, int count, T *out) {    \
-        if (reduction == WB_REDUCE_MAX)                                                            \
-            for (int i = 0; i < count; i++) out[i] = LARGER(a[i], b[i]);                           \
-        else if (reduction == WB_REDUCE_MIN)                                                       \
-            for (int i = 0; i < count; i++) out[i] = SMALLER(a[i], b[i]);                          \
-        else                                                                                       \
-            for (int i = 0; i < count; i++) out[i] = ADD(T, a[i], b[i]);                           \
-    }                                                                                              \
-    /* what ranks lo .. hi - 1 give together; one alone is not copied */                           \
-    static const T *name##_tile(wb_reduction reduction, int lo, int hi, const void *const *parts,  \
-                                int64_t at, int count, T *out) {                                   \
-        if (hi - lo == 1) return (const T *)parts[lo] + at;                                        \
-        T room[TILE];                                                                              \
-        const int middle = lo + wb_power_below(hi - lo);                                           \
-        const T *a = name##_tile(reduction, lo, middle, parts, at, count, out);                    \
-        const T *b = name##_tile(reduction, middle, hi, parts, at, count, room);                   \
-        name##_two(reduction, a, b, count, out);                                                   \
-        return out;                                                                                \
-    }                                                                                              \
-    static void name(wb_reduction reduction, int ranks, const void *const *parts, int64_t count,   \
-                     void *to) {                                                                   \
-        for (int64_t at = 0; at < count; at += TILE) {                                             \
-            const int n = (int)(count - at < TILE ? count - at : TILE);                            \
-            T *out = (T *)to + at;                                                                 \
-            (void)name##_tile(reduction, 0, ranks, parts, at, n, out); /* two or more */           \
-            if (reduction == WB_REDUCE_MEAN)                                                       \
-                for (int i = 0; i < n; i++) out[i] = (T)(out[i] / (T)ranks);                       \
-        }                                                                                          \
-    }
+#define NUMBER     float
+#define TYPE(name) reduce_f32##name
+#define ADD        FLOATS_ADD
+#include "ranks/reduce_type.h"
 
-DEFINE(float, reduce_f32, FLOATS_ADD)
-DEFINE(double, reduce_f64, FLOATS_ADD)
-DEFINE(int32_t, reduce_i32, WHOLE_ADD)
-DEFINE(int64_t, reduce_i64, WHOLE_ADD)
-DEFINE(uint8_t, reduce_u8, WHOLE_ADD)
+#define NUMBER     double
+#define TYPE(name) reduce_f64##name
+#define ADD        FLOATS_ADD
+#include "ranks/reduce_type.h"
+
+#define NUMBER     int32_t
+#define TYPE(name) reduce_i32##name
+#define ADD        WHOLE_ADD
+#include "ranks/reduce_type.h"
+
+#define NUMBER     int64_t
+#define TYPE(name) reduce_i64##name
+#define ADD        WHOLE_ADD
+#include "ranks/reduce_type.h"
+
+#define NUMBER     uint8_t
+#define TYPE(name) reduce_u8##name
+#define ADD        WHOLE_ADD
+#include "ranks/reduce_type.h"
 
 /* ---- bf16, added in f32 and rounded once ---- */
 

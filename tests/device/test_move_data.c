@@ -1,4 +1,4 @@
-/* src/data/loader.c between devices, each test with the loader's thread and without it. M13: a row
+/* Loaders (src/data) between devices, each test with the loader's thread and without it. M13: a row
  * of the acceptance list. */
 #include <unistd.h>
 

@@ -10,7 +10,7 @@
 
 #include <weber.h>
 
-#include "evaluate/plan.h"
+#include "evaluate/graph.h"
 #include "support/scoped.h"
 
 typedef struct small {

@@ -1,4 +1,5 @@
 /* Units as programs: instructions, how arrays are walked, dimensions that become one, names. */
+#include "evaluate/emit.h"
 #include "evaluate/small.h"
 
 static wb_array *x, *b, *u; /* f32 (4, 3), f32 (4), u8 (4, 3) */

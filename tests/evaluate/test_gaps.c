@@ -1,6 +1,6 @@
 /* The free stretches of a workspace against a plain search for the first one that fits. */
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/gaps.h"
 #include "support/support.h"
 
 enum { MOST = 400, STEPS = 20000 };

@@ -1,6 +1,6 @@
 /* The order of units: what may become one, against a search of all ways between them. */
 #include "base/memory.h"
-#include "evaluate/plan.h"
+#include "evaluate/graph.h"
 #include "support/support.h"
 
 enum { MOST = 60 };

@@ -1,6 +1,6 @@
 /* Where a device joins them, small updates come last and side by side: seen by a backend that is
  * the CPU and looks at what it is given. */
-#include "evaluate/plan.h"
+#include "evaluate/graph.h"
 #include "support/scoped.h"
 
 #include <math.h>

@@ -316,117 +316,104 @@ ROUND(round_bf16, store_bf16, load_bf16)
 
 /* Sixteen numbers as one, by halves. Apart: inside the loops below gcc takes the numbers one by
  * one. */
-#define MEET(name, A, merge)                                                                       \
+#define BY_HALVES(name, A, merge)                                                                  \
     WB_APART static A name(const A *part) {                                                        \
         A half[8], quarter[4];                                                                     \
         for (int k = 0; k < 8; k++) half[k] = merge(part[k], part[k + 8]);                         \
         for (int k = 0; k < 4; k++) quarter[k] = merge(half[k], half[k + 4]);                      \
         return merge(merge(quarter[0], quarter[2]), merge(quarter[1], quarter[3]));                \
     }
-MEET(meet_f64, double, PLUS)
-MEET(meet_i64, int64_t, PLUS)
-MEET(most_i64, int64_t, k_max_i64)
+BY_HALVES(meet_f64, double, PLUS)
+BY_HALVES(meet_i64, int64_t, PLUS)
+BY_HALVES(most_i64, int64_t, k_max_i64)
 
-/* Sixteen partial results on every instruction set, four times as many of a long row, so that all
- * give the same bits and no addition waits for the one before it; partial sums meet in f64. Rows
- * that are shorter are many, and do not wait for each other. */
-#define REDUCE_ROWS(name, T, A, field, start, combine, merge, meet)                                \
-    static inline void name##_short(int64_t inner, int64_t outer, const T *x,                      \
-                                    wb_accumulator *sums) {                                        \
-        for (int64_t o = 0; o < outer; o++, x += inner) {                                          \
-            A even = sums[o].field, odd = (A)x[0];                                                 \
-            for (int64_t i = 1; i < inner; i += 2) even = merge(even, (A)x[i]);                    \
-            for (int64_t i = 2; i < inner; i += 2) odd = merge(odd, (A)x[i]);                      \
-            sums[o].field = merge(even, odd);                                                      \
-        }                                                                                          \
-    }                                                                                              \
-    static inline void name##_lanes(T *lanes, const T *x) {                                        \
-        for (int k = 0; k < WB_LANES; k++) lanes[k] = combine(lanes[k], x[k]);                     \
-    }                                                                                              \
-    static void name##_rows(int64_t inner, int64_t outer, const void *x, wb_accumulator *sums) {   \
-        if (inner <= WB_LANES && inner > 0) {                                                      \
-            name##_short(inner, outer, x, sums);                                                   \
-            return;                                                                                \
-        }                                                                                          \
-        for (int64_t o = 0; o < outer; o++) {                                                      \
-            const T *row = (const T *)x + o * inner;                                               \
-            T a[WB_LANES], b[WB_LANES], c[WB_LANES], d[WB_LANES];                                  \
-            for (int k = 0; k < WB_LANES; k++) a[k] = b[k] = c[k] = d[k] = start;                  \
-            int64_t i = 0;                                                                         \
-            for (; i + 4 * WB_LANES <= inner; i += 4 * WB_LANES) {                                 \
-                name##_lanes(a, row + i), name##_lanes(b, row + i + WB_LANES);                     \
-                name##_lanes(c, row + i + 2 * WB_LANES), name##_lanes(d, row + i + 3 * WB_LANES);  \
-            }                                                                                      \
-            for (; i + WB_LANES <= inner; i += WB_LANES) name##_lanes(a, row + i);                 \
-            for (; i < inner; i++) a[i % WB_LANES] = combine(a[i % WB_LANES], row[i]);             \
-            A part[WB_LANES];                                                                      \
-            for (int k = 0; k < WB_LANES; k++) part[k] = (A)a[k];                                  \
-            for (int k = 0; inner >= 4 * WB_LANES && k < WB_LANES; k++)                            \
-                part[k] = merge(merge(part[k], (A)b[k]), merge((A)c[k], (A)d[k]));                 \
-            sums[o].field = merge(sums[o].field, meet(part));                                      \
-        }                                                                                          \
-    }
-REDUCE_ROWS(sum_f32, float, double, f, 0, PLUS, PLUS, meet_f64)
-REDUCE_ROWS(sum_f64, double, double, f, 0, PLUS, PLUS, meet_f64)
-REDUCE_ROWS(sum_i32, int32_t, int64_t, i, 0, PLUS, PLUS, meet_i64)
-REDUCE_ROWS(sum_i64, int64_t, int64_t, i, 0, PLUS, PLUS, meet_i64)
-REDUCE_ROWS(max_i32, int32_t, int64_t, i, INT32_MIN, k_max_i32, k_max_i64, most_i64)
-REDUCE_ROWS(max_i64, int64_t, int64_t, i, INT64_MIN, k_max_i64, k_max_i64, most_i64)
+/* Each file below makes one kind of reduction for one type. NUMBER: the type of the elements;
+ * TOTAL: that of partial results where they meet, and FIELD their member of wb_accumulator;
+ * COMBINE: two numbers as one; START: what an empty sum is; MEET: sixteen numbers as one;
+ * EACH_LANE: in front of a loop over partial results. */
+#define COMBINE PLUS
+#define EACH_LANE
 
-#define DOT_ROWS(name, T)                                                                          \
-    static inline void name##_lanes(T *lanes, const T *x, const T *y) {                            \
-        for (int k = 0; k < WB_LANES; k++) lanes[k] += x[k] * y[k];                                \
-    }                                                                                              \
-    static inline void name##_short(int64_t inner, int64_t outer, const T *x, const T *y,          \
-                                    wb_accumulator *sums) {                                        \
-        for (int64_t o = 0; o < outer; o++, x += inner, y += inner) {                              \
-            double even = sums[o].f, odd = (double)x[0] * (double)y[0];                            \
-            for (int64_t i = 1; i < inner; i += 2) even += (double)x[i] * (double)y[i];            \
-            for (int64_t i = 2; i < inner; i += 2) odd += (double)x[i] * (double)y[i];             \
-            sums[o].f = even + odd;                                                                \
-        }                                                                                          \
-    }                                                                                              \
-    static void name##_rows(int64_t inner, int64_t outer, const void *xs, const void *ys,          \
-                            wb_accumulator *sums) {                                                \
-        enum { L = WB_LANES };                                                                     \
-        if (inner <= L && inner > 0) {                                                             \
-            name##_short(inner, outer, xs, ys, sums);                                              \
-            return;                                                                                \
-        }                                                                                          \
-        for (int64_t o = 0; o < outer; o++) {                                                      \
-            const T *x = (const T *)xs + o * inner, *y = (const T *)ys + o * inner;                \
-            T a[L] = {0}, b[L] = {0}, c[L] = {0}, d[L] = {0};                                      \
-            int64_t i = 0;                                                                         \
-            for (; i + 4 * L <= inner; i += 4 * L) {                                               \
-                name##_lanes(a, x + i, y + i), name##_lanes(b, x + i + L, y + i + L);              \
-                name##_lanes(c, x + i + 2 * L, y + i + 2 * L);                                     \
-                name##_lanes(d, x + i + 3 * L, y + i + 3 * L);                                     \
-            }                                                                                      \
-            for (; i + L <= inner; i += L) name##_lanes(a, x + i, y + i);                          \
-            for (; i < inner; i++) a[i % L] += x[i] * y[i];                                        \
-            double part[L];                                                                        \
-            for (int k = 0; k < L; k++)                                                            \
-                part[k] = ((double)a[k] + (double)b[k]) + ((double)c[k] + (double)d[k]);           \
-            sums[o].f += meet_f64(part);                                                           \
-        }                                                                                          \
-    }                                                                                              \
-    static inline void name##_block(int64_t inner, int64_t outer, int64_t count, const T *x,       \
-                                    const T *y, wb_accumulator *sums) {                            \
-        T lanes[WB_LANES] = {0};                                                                   \
-        for (int64_t o = 0; o < outer; o++, x += inner, y += inner)                                \
-            for (int64_t k = 0; k < count; k++) lanes[k] += x[k] * y[k];                           \
-        WB_INDEPENDENT for (int64_t k = 0; k < count; k++) { sums[k].f += (double)lanes[k]; }      \
-    }                                                                                              \
-    static void name##_columns(int64_t inner, int64_t outer, const void *xs, const void *ys,       \
-                               wb_accumulator *sums) {                                             \
-        const T *x = xs, *y = ys;                                                                  \
-        int64_t i = 0;                                                                             \
-        for (; i + WB_LANES <= inner; i += WB_LANES)                                               \
-            name##_block(inner, outer, WB_LANES, x + i, y + i, sums + i);                          \
-        name##_block(inner, outer, inner - i, x + i, y + i, sums + i);                             \
-    }
-DOT_ROWS(dot_f32, float)
-DOT_ROWS(dot_f64, double)
+#define TYPE(name) sum_f32_##name
+#define NUMBER     float
+#define TOTAL      double
+#define FIELD      f
+#define START      0
+#define MEET       meet_f64
+#include "reduce.h"
+
+#define TYPE(name) sum_f64_##name
+#define NUMBER     double
+#define TOTAL      double
+#define FIELD      f
+#define START      0
+#define MEET       meet_f64
+#include "reduce.h"
+
+#define TYPE(name) sum_i32_##name
+#define NUMBER     int32_t
+#define TOTAL      int64_t
+#define FIELD      i
+#define START      0
+#define MEET       meet_i64
+#include "reduce.h"
+
+#define TYPE(name) sum_i64_##name
+#define NUMBER     int64_t
+#define TOTAL      int64_t
+#define FIELD      i
+#define START      0
+#define MEET       meet_i64
+#include "reduce.h"
+
+#undef COMBINE
+#undef EACH_LANE
+
+#define COMBINE   k_max
+#define EACH_LANE WB_ROLLED
+
+#define TYPE(name)   max_f32_##name
+#define NUMBER       float
+#define TOTAL        double
+#define FIELD        f
+#define VECTOR(name) wb_f32v##name
+#define LANES        WB_F32_LANES
+#include "reduce_max_real.h"
+
+#define TYPE(name)   max_f64_##name
+#define NUMBER       double
+#define TOTAL        double
+#define FIELD        f
+#define VECTOR(name) wb_f64v##name
+#define LANES        WB_F64_LANES
+#include "reduce_max_real.h"
+
+#define TYPE(name) max_i32_##name
+#define NUMBER     int32_t
+#define TOTAL      int64_t
+#define FIELD      i
+#define START      INT32_MIN
+#define MEET       most_i64
+#include "reduce.h"
+
+#define TYPE(name) max_i64_##name
+#define NUMBER     int64_t
+#define TOTAL      int64_t
+#define FIELD      i
+#define START      INT64_MIN
+#define MEET       most_i64
+#include "reduce.h"
+
+#undef COMBINE
+#undef EACH_LANE
+
+#define REAL       float
+#define TYPE(name) dot_f32_##name
+#include "dot_real.h"
+
+#define REAL       double
+#define TYPE(name) dot_f64_##name
+#include "dot_real.h"
 
 #define REAL         float
 #define TYPE(name)   moment_f32_##name
@@ -439,60 +426,6 @@ DOT_ROWS(dot_f64, double)
 #define VECTOR(name) wb_f64v##name
 #define LANES        WB_F64_LANES
 #include "moments_real.h"
-
-/* A compiler's own vectors lose the rule for NaN, or stay scalar. */
-#define MAX_ROWS(R, T, LANES)                                                                      \
-    static void max_##R##_rows(int64_t inner, int64_t outer, const void *x, wb_accumulator *max) { \
-        for (int64_t o = 0; o < outer; o++) {                                                      \
-            const T *row = (const T *)x + o * inner;                                               \
-            wb_##R##v a = wb_##R##v_set(-(T)__builtin_inf()), b = a, c = a, d = a;                 \
-            int64_t i = 0;                                                                         \
-            for (; i + 4 * LANES <= inner; i += 4 * LANES) {                                       \
-                a = wb_##R##v_max(a, wb_##R##v_load(row + i));                                     \
-                b = wb_##R##v_max(b, wb_##R##v_load(row + i + LANES));                             \
-                c = wb_##R##v_max(c, wb_##R##v_load(row + i + 2 * LANES));                         \
-                d = wb_##R##v_max(d, wb_##R##v_load(row + i + 3 * LANES));                         \
-            }                                                                                      \
-            for (; i + LANES <= inner; i += LANES) a = wb_##R##v_max(a, wb_##R##v_load(row + i));  \
-            T most = wb_##R##v_maximum(wb_##R##v_max(wb_##R##v_max(a, b), wb_##R##v_max(c, d)));   \
-            for (; i < inner; i++) most = k_max_##R(most, row[i]);                                 \
-            max[o].f = k_max_f64(max[o].f, (double)most);                                          \
-        }                                                                                          \
-    }
-MAX_ROWS(f32, float, WB_F32_LANES)
-MAX_ROWS(f64, double, WB_F64_LANES)
-
-/* Each column to one value; the sums of a block of columns stay in registers. */
-#define REDUCE_COLUMNS(name, T, A, field, combine, merge, each_lane)                               \
-    /* the first `count` columns, at most WB_LANES */                                              \
-    static inline void name##_block(int64_t inner, int64_t outer, int64_t count, const T *x,       \
-                                    wb_accumulator *sums) {                                        \
-        T lanes[WB_LANES];                                                                         \
-        for (int64_t k = 0; k < count; k++) lanes[k] = x[k];                                       \
-        for (int64_t o = 1; o < outer; o++) {                                                      \
-            each_lane for (int64_t k = 0; k < count; k++) {                                        \
-                lanes[k] = combine(lanes[k], x[o * inner + k]);                                    \
-            }                                                                                      \
-        }                                                                                          \
-        WB_INDEPENDENT for (int64_t k = 0; k < count; k++) {                                       \
-            sums[k].field = merge(sums[k].field, (A)lanes[k]);                                     \
-        }                                                                                          \
-    }                                                                                              \
-    static void name##_columns(int64_t inner, int64_t outer, const void *x,                        \
-                               wb_accumulator *sums) {                                             \
-        int64_t i = 0;                                                                             \
-        for (; i + WB_LANES <= inner; i += WB_LANES)                                               \
-            name##_block(inner, outer, WB_LANES, (const T *)x + i, sums + i);                      \
-        name##_block(inner, outer, inner - i, (const T *)x + i, sums + i);                         \
-    }
-REDUCE_COLUMNS(sum_f32, float, double, f, PLUS, PLUS, )
-REDUCE_COLUMNS(sum_f64, double, double, f, PLUS, PLUS, )
-REDUCE_COLUMNS(sum_i32, int32_t, int64_t, i, PLUS, PLUS, )
-REDUCE_COLUMNS(sum_i64, int64_t, int64_t, i, PLUS, PLUS, )
-REDUCE_COLUMNS(max_f32, float, double, f, k_max_f32, k_max_f64, WB_ROLLED)
-REDUCE_COLUMNS(max_f64, double, double, f, k_max_f64, k_max_f64, WB_ROLLED)
-REDUCE_COLUMNS(max_i32, int32_t, int64_t, i, k_max_i32, k_max_i64, WB_ROLLED)
-REDUCE_COLUMNS(max_i64, int64_t, int64_t, i, k_max_i64, k_max_i64, WB_ROLLED)
 
 /* ---- random numbers ---- */
 

@@ -1,5 +1,5 @@
 /* The sums of x - mean and of (x - mean)^2, for one element type (REAL, see loops.c): the same bits
- * that REDUCE_ROWS and DOT_ROWS give of the differences, in one pass. Of arrays gcc would take the
+ * that reduce.h and dot_real.h give of the differences, in one pass. Of arrays gcc would take the
  * numbers one by one here, so that partial sums are vectors. */
 
 enum { TYPE(vectors) = WB_LANES / LANES };

@@ -25,7 +25,7 @@ static wb_array *places_of(const wb_array *condition, const uint8_t *bits) {
     list_true(condition, bits, places);
     wb_array *y = wb_from(WB_I64, places, condition->ndim, found);
     wb_release(places);
-    return y ? wb_move_array(wb_node_device(condition), y, WB_ELTYPE_PRESERVE) : NULL;
+    return wb_move_array(wb_node_device(condition), y, WB_ELTYPE_PRESERVE);
 }
 
 wb_array *wb_where(wb_array *condition) {

@@ -1,0 +1,69 @@
+/* Units as the programs and calls that a backend compiles, one kernel for all that are equal. */
+#ifndef WB_EVALUATE_EMIT_H
+#define WB_EVALUATE_EMIT_H
+
+#include "evaluate/graph.h"
+
+/* ---- emit.c ---- */
+
+/* A command in the making: a program or a call with the memory that it works on. */
+typedef struct wb_emitted {
+    wb_program program; /* owns its lists */
+    int split;          /* leading dimensions of the domain that make up a call's rows */
+    wb_argument *arguments;
+    int64_t argument_count, argument_capacity;
+    int64_t instruction_capacity, access_capacity;
+} wb_emitted;
+
+/* The unit as a program. keep: this many leading dimensions of its domain are not joined with the
+ * rest; 0: no matter. */
+bool wb_emit_program(const wb_graph *graph, const wb_unit *unit, int keep, wb_emitted *out);
+/* Copies the elements of value `from` to where `layout`, of the same sizes, puts them in value
+ * `to`. */
+bool wb_emit_copy(const wb_graph *graph, int32_t from, int32_t to, const wb_layout *layout,
+                  wb_emitted *out);
+bool wb_emit_fill(const wb_graph *graph, int32_t to, double number, wb_emitted *out);
+void wb_emitted_release(wb_emitted *emitted);
+/* The memory of a value, an element's offset included. */
+wb_argument wb_argument_of(const wb_graph *graph, int32_t v);
+
+/* ---- call.c ---- */
+
+/* The library call that a value stands for; offsets (may be NULL) is to be released with the
+ * kernel. */
+bool wb_emit_call(const wb_graph *graph, int32_t v, wb_call *call, wb_argument *arguments,
+                  int *count, int64_t **offsets);
+/* The row of an operation that is a call; of a scan one without uses. */
+wb_call_row wb_call_row_for(int op);
+int wb_call_result_count(int op);
+/* True if the device takes the node, which is a call that it is offered. */
+bool wb_is_taken(const wb_device *device, const wb_array *node);
+/* True if it takes the node's halves as they are: else they come as f32. */
+bool wb_is_taken_in_halves(const wb_device *device, const wb_array *node);
+/* True if a matrix product can read an operand of this layout. */
+bool wb_matmul_reads(const wb_layout *layout);
+/* Attention: of q, k and v. */
+bool wb_attention_reads(const wb_layout *layout);
+
+/* ---- kernels.c ---- */
+
+typedef struct wb_kernels {
+    wb_table table;
+    struct wb_kernel_entry *entries;
+    int64_t capacity;
+    uint64_t *keys;
+    int64_t key_words, key_capacity;
+    int64_t instruction_count, access_count; /* of all of them */
+} wb_kernels;
+
+/* Kernels that the table owns, one for all that ask for the same. NULL: with an error recorded, or
+ * because the backend has none. */
+void *wb_kernel_of_program(wb_kernels *kernels, const wb_device *device, const wb_program *program);
+void *wb_kernel_of_call(wb_kernels *kernels, const wb_device *device, const wb_call *call,
+                        const wb_program *epilogue, int split);
+/* Gives all of them away, as a list to be released. False when out of memory: nothing is given. */
+bool wb_kernels_hand_over(wb_kernels *kernels, void ***list, int64_t *count);
+/* Releases the table and what it still owns. */
+void wb_kernels_end(wb_kernels *kernels, const wb_backend *backend);
+
+#endif
