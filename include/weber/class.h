@@ -136,10 +136,9 @@ typedef enum wb_field_kind {
 
     /* settings: printed, saved and read back; what each is in the struct, and in text */
     WB_FIELD_INTEGER, /* int64_t */
-    WB_FIELD_PAIR,    /* two int64_t, in and out: 10 => 5 */
-    WB_FIELD_JOINT,   /* three int64_t, two ins and out: (8, 16) => 4, 8 => 4 of equal ones */
-    /* six int64_t, ins of q, k and v, then qk, v, out: 64 => 64 => 64, (8, 4, 4) => (6, 7) => 8 */
-    WB_FIELD_PROJECTIONS,
+    /* int64_t for each name in the row's form, "in => out" or, say, "(in, in2) => out"; equal ones
+     * of a group are written once, (8, 8) => 4 as 8 => 4 */
+    WB_FIELD_PAIR,
     WB_FIELD_REAL,       /* double */
     WB_FIELD_BOOL,       /* bool */
     WB_FIELD_ACTIVATION, /* wb_activation *; NULL is the identity */
@@ -152,7 +151,7 @@ typedef enum wb_field_kind {
     WB_FIELD_PADDING,    /* two int64_t[3]: before each of the SIZES, and how much more after it */
     WB_FIELD_DIMS,       /* unsigned, WB_DIM(0) | ...; 0 is all; from 1 in text */
     WB_FIELD_MODE,       /* of the layer itself: train, test (active=false) or auto */
-    WB_FIELD_OTHER,      /* a field of Flux's struct alone */
+    WB_FIELD_OTHER,      /* the last: a field of Flux's struct alone */
 } wb_field_kind;
 
 /* A row of a struct's table: an array or layer that it holds, or a setting. */
@@ -168,6 +167,7 @@ typedef struct wb_field {
      * puts there counts, but a 0 that is out of range stands for `usual`, too. Numbers, flags and
      * pads that are usual are not written into text. `usual` of some kinds has another meaning:
      *     EACH        -1  the default of an entry is the same entry of SIZES
+     *     PAIR        -1  the default of a group is the first number; one number alone is all
      *     ACTIVATION   1  NULL is not the identity
      *     DIMS        -1  0 is the last dimension
      *     CHOICE      -1  the setting is always written
@@ -179,8 +179,12 @@ typedef struct wb_field {
     bool positional;
     bool spread; /* the entries of a LIST are written as arguments of their own */
     int most;    /* of SIZES: how many numbers the member has; default 3 */
-    /* of CHOICE: the names, "+|sum" if others are understood, too; NULL ends them */
+    /* of CHOICE: the names, "+|sum" if others are understood, too; NULL ends them. Of PAIR: the
+     * names of its numbers in messages; NULL: those of its form */
     const char *const *choices;
+    /* of PAIR: its numbers as text has them, at most four groups, "(in, in2) => out"; the default
+     * of a number is the one before in its group. NULL: "in => out" */
+    const char *form;
     /* of REALS: offset of the REALS that are given instead; 0: there are none */
     size_t instead;
     /* offset of the array that a number is taken from where it is not given; 0: there is none */
@@ -221,8 +225,9 @@ struct wb_layer_class {
     /* One line, "Dense(784 => 128, relu)"; brief: as places in messages want it, without settings.
      * NULL: by the table. */
     void (*describe)(const wb_layer *layer, bool brief, char *text, size_t size_bytes);
-    /* Numbers that are not given, from arrays that are; NULL: those of rows with given_by, a number
-     * of an array (n), in and out of one (out, in), sizes of any. */
+    /* Numbers that are not given, from arrays that are; NULL: those of rows with given_by: a number
+     * of an array (n), a PAIR of one whose sizes are its groups, the last one first, as (out, in),
+     * sizes of any. */
     void (*derive)(wb_layer *layer);
     /* Checks that need several settings, and arrays that are still missing; all settings are within
      * their ranges. False with the error recorded. NULL: nothing. */

@@ -136,8 +136,11 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
     }
 #define ROW(name, member, ...) WB_ROW_NAMED(wb_attention_layer, member, name, __VA_ARGS__)
 
+static const char *const sizes[] = {"in", "k_in", "v_in", "qk", "v", "out"};
+
 static const wb_field fields[] = {
-    ROW("in", in, WB_FIELD_PROJECTIONS, .low = 1, .text_only = true),
+    ROW("in", in, WB_FIELD_PAIR, .usual = -1, .low = 1, .form = "(q, k, v) => (qk, v) => out",
+        .choices = sizes, .text_only = true),
     ROW("nheads", heads, WB_FIELD_INTEGER, .usual = 8, .low = 1),
     CHILD("q_proj", Q),
     CHILD("k_proj", K),

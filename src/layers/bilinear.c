@@ -49,21 +49,14 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
 }
 
 static const wb_field fields[] = {
-    WB_ROW(wb_bilinear_layer, in, WB_FIELD_JOINT, .low = 1, .text_only = true,
-           .given_by = offsetof(wb_bilinear_layer, desc.given_weight)),
+    WB_ROW(wb_bilinear_layer, in, WB_FIELD_PAIR, .low = 1, .form = "(in, in2) => out",
+           .text_only = true, .given_by = offsetof(wb_bilinear_layer, desc.given_weight)),
     WB_ROW_NAMED(wb_bilinear_layer, given_weight, "weight", WB_FIELD_ARRAY, .trainable = true),
     WB_ROW_NAMED(wb_bilinear_layer, given_bias, "bias", WB_FIELD_ARRAY, .trainable = true,
                  .with = offsetof(wb_bilinear_layer, desc.bias)),
     WB_ROW_NAMED(wb_bilinear_layer, bias, "bias", WB_FIELD_BOOL, .usual = true, .text_only = true),
     WB_ROW(wb_bilinear_layer, activation, WB_FIELD_ACTIVATION, .flux = "σ"),
 };
-
-static void derive(wb_layer *layer) {
-    wb_bilinear_desc *d = desc_of(layer);
-    if (!d->given_weight || d->given_weight->ndim != 3) return;
-    if (d->in == 0) d->in = d->given_weight->sizes[1], d->in2 = d->given_weight->sizes[2];
-    if (d->out == 0) d->out = d->given_weight->sizes[0];
-}
 
 static bool complete(wb_layer *layer) {
     wb_bilinear_desc *d = desc_of(layer);
@@ -77,7 +70,6 @@ static bool complete(wb_layer *layer) {
 const wb_layer_class wb_bilinear_class = {.name = "Bilinear",
                                           WB_LAYER_ROWS(wb_bilinear_layer, fields),
                                           .forward_many = forward,
-                                          .derive = derive,
                                           .complete = complete,
                                           .before_keys = "; "};
 

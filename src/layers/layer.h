@@ -305,7 +305,7 @@ bool wb_is_passed_on(const wb_layer *layer, wb_array *x);
 /* True if groups divide in and out, else the error is recorded. */
 bool wb_check_groups(const wb_layer *layer, int64_t groups, int64_t in, int64_t out);
 
-/* ---- settings (rows.c, rows_text.c) ---- */
+/* ---- settings (kinds.c, rows.c, rows_text.c) ---- */
 
 enum { WB_MOST_SIZES = 3, WB_MOST_SETTINGS = 24, WB_NAME_BYTES = 48 };
 
@@ -363,8 +363,10 @@ const wb_field *wb_field_presence(const wb_layer_class *layer_class, const wb_fi
 /* The settings of a new layer. */
 void wb_layer_begin_settings(wb_layer *layer);
 
-/* "from 0 to 1", of a setting that is numbers. */
-void wb_range_text(const wb_field *field, char *text, size_t size_bytes);
+/* For the list of all layers: "p=0.5", "in => out"; and "in, out positive", false of a setting that
+ * is no numbers. */
+void wb_setting_default(const wb_field *field, char *text, size_t size_bytes);
+bool wb_setting_range(const wb_field *field, char *text, size_t size_bytes);
 
 /* The dimensions of a set as Flux counts them, from 1; how many. */
 int wb_dims_numbers(unsigned dims, int64_t *numbers);

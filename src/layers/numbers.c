@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "layers/layer.h"
+#include "layers/kinds.h"
 #include "ranks/facts.h"
 
 /* ---- one number ---- */
@@ -17,31 +17,17 @@ static size_t value_bytes(int number) {
 
 /* Functions are none, nor is whether an array is there: that has to be the same. */
 static size_t number_bytes(const wb_layer_class *k, const wb_field *f) {
-    switch (f->kind) {
-    case WB_FIELD_VALUE:
-        return value_bytes(f->number);
-    case WB_FIELD_MODE:
-        return sizeof(uint8_t);
-    case WB_FIELD_ACTIVATION:
-    case WB_FIELD_CONNECTION:
-        return 0;
-    default:
-        return wb_field_is_setting(f) && !wb_field_is_presence(k, f) ? wb_field_bytes(k, f) : 0;
-    }
-}
-
-static void *number_at(wb_layer *layer, const wb_field *f) {
-    return f->kind == WB_FIELD_MODE ? &layer->mode_ : wb_field_at(layer, f);
+    if (f->kind == WB_FIELD_VALUE) return value_bytes(f->number);
+    if (!wb_field_is_setting(f) || wb_kind_of(f)->is_function) return 0;
+    return wb_field_is_presence(k, f) ? 0 : wb_field_bytes(k, f);
 }
 
 /* Bytes that the type of C does not have are refused before anybody reads them as one. */
 static bool is_of_type(const wb_field *f, const char *bytes) {
-    const bool is_bool =
-        f->kind == WB_FIELD_BOOL || (f->kind == WB_FIELD_VALUE && f->number == WB_BOOLS);
-    const unsigned char first = (unsigned char)*bytes;
-    if (is_bool) return first <= 1;
-    if (f->kind == WB_FIELD_MODE) return first <= WB_MODE_TEST;
-    return f->kind != WB_FIELD_NAME || memchr(bytes, 0, WB_NAME_BYTES);
+    const wb_kind_row *kind = wb_kind_of(f);
+    const int most = f->number == WB_BOOLS ? 1 : kind->most_byte;
+    if (kind->is_ended) return memchr(bytes, 0, kind->bytes);
+    return most == 0 || (unsigned char)*bytes <= most;
 }
 
 /* ---- all ---- */
@@ -59,12 +45,13 @@ static bool copy_numbers(wb_visitor *visitor, const wb_path *path, wb_layer *lay
     (void)path;
     for (int i = 0; i < layer->class_->field_count; i++) {
         const wb_field *f = &layer->class_->fields[i];
+        const wb_member m = wb_member_of(layer, f);
         const size_t bytes = number_bytes(layer->class_, f);
-        if (bytes && w->to) memcpy(w->to + w->used, number_at(layer, f), bytes);
+        if (bytes && w->to) memcpy(w->to + w->used, m.at, bytes);
         if (bytes && w->from && !is_of_type(f, w->from + w->used))
             return wb_fail(WB_ERROR_ARGUMENT, "%s: %s is not a number of its type",
                            layer->class_->name, f->name) == WB_OK;
-        if (bytes && w->from) memcpy(number_at(layer, f), w->from + w->used, bytes);
+        if (bytes && w->from) memcpy(m.at, w->from + w->used, bytes);
         w->used += bytes;
     }
     return !w->from || wb_layer_check_settings(layer);

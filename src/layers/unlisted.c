@@ -6,7 +6,7 @@
 #include "array/thread.h"
 #include "base/memory.h"
 #include "base/table.h"
-#include "layers/layer.h"
+#include "layers/kinds.h"
 #include "platform/locks.h"
 
 /* ---- live layers, so that a word can be told from a pointer to one ---- */
@@ -81,40 +81,9 @@ static size_t next_row(const wb_layer_class *k, size_t offset) {
 }
 
 size_t wb_field_bytes(const wb_layer_class *k, const wb_field *f) {
-    enum { SIZES = 3 };
-    switch (f->kind) {
-    case WB_FIELD_VALUE:
-        return next_row(k, f->offset) - f->offset;
-    case WB_FIELD_LIST:
-        return sizeof(wb_layer_list);
-    case WB_FIELD_PAIR:
-        return 2 * sizeof(int64_t);
-    case WB_FIELD_JOINT:
-        return 3 * sizeof(int64_t);
-    case WB_FIELD_PROJECTIONS:
-        return 6 * sizeof(int64_t);
-    case WB_FIELD_SIZES:
-        return (size_t)(f->most ? f->most : SIZES) * sizeof(int64_t);
-    case WB_FIELD_EACH:
-        return SIZES * sizeof(int64_t);
-    case WB_FIELD_PADDING:
-        return 2 * SIZES * sizeof(int64_t);
-    case WB_FIELD_REALS:
-        return SIZES * sizeof(double);
-    case WB_FIELD_NAME:
-        return 48;
-    case WB_FIELD_CHOICE:
-        return sizeof(int);
-    case WB_FIELD_DIMS:
-        return sizeof(unsigned);
-    case WB_FIELD_BOOL:
-        return sizeof(bool);
-    case WB_FIELD_MODE:
-    case WB_FIELD_OTHER:
-        return 0;
-    default:
-        return sizeof(void *);
-    }
+    const wb_kind_row *kind = wb_kind_of(f);
+    if (f->kind == WB_FIELD_VALUE) return next_row(k, f->offset) - f->offset;
+    return kind->bytes * (kind->count ? (size_t)kind->count(f) : 1);
 }
 
 /* Where the row ends that has the byte at offset; 0: none has. */

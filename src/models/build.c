@@ -507,7 +507,7 @@ static bool check_terms(const wb_part *p, const wb_layer_class *k, int64_t posit
 static int stage_of(const wb_field *f) {
     if (f->kind == WB_FIELD_BOOL) return 0;
     if (!wb_field_is_setting(f)) return 1;
-    return f->kind == WB_FIELD_EACH || f->kind == WB_FIELD_PADDING ? 3 : 2;
+    return wb_kind_of(f)->per_size ? 3 : 2;
 }
 
 static bool read_field(const wb_part *p, wb_layer *layer, const wb_field *f) {

@@ -37,23 +37,45 @@ static wb_record *tuple(wb_arena *arena, int count, const int64_t *numbers) {
     return r;
 }
 
+static wb_record *write_integer(wb_arena *arena, const wb_member *m) {
+    return integer(arena, *m->numbers);
+}
+
+static wb_record *write_pair(wb_arena *arena, const wb_member *m) {
+    return tuple(arena, wb_kind_of(m->field)->count(m->field), m->numbers);
+}
+
+static wb_record *write_real(wb_arena *arena, const wb_member *m) { return real(arena, *m->reals); }
+
+static wb_record *write_bool(wb_arena *arena, const wb_member *m) {
+    return boolean(arena, *m->flag);
+}
+
+static wb_record *write_sizes(wb_arena *arena, const wb_member *m) {
+    return tuple(arena, m->n, m->numbers);
+}
+
 /* pad = 1 and SamePad() are kept before and after each dimension, pad = (1, 2) is kept as it is. */
-static wb_record *padding(wb_arena *arena, int n, const int64_t *pad, bool same_pad) {
+static wb_record *write_padding(wb_arena *arena, const wb_member *m) {
+    const int64_t *pad = m->numbers;
+    const int n = m->n;
     int64_t both[2 * WB_MOST_SIZES];
     const bool is_uneven = wb_padding_numbers(n, pad, both);
     bool is_equal = true;
     for (int i = 0; i < n; i++) is_equal = is_equal && pad[i] == pad[0];
-    return same_pad || is_uneven || is_equal ? tuple(arena, 2 * n, both) : tuple(arena, n, pad);
+    return wb_is_without(m->layer, m->field) || is_uneven || is_equal ? tuple(arena, 2 * n, both)
+                                                                      : tuple(arena, n, pad);
 }
 
-static wb_record *dims_record(wb_arena *arena, unsigned dims) {
+static wb_record *write_dims(wb_arena *arena, const wb_member *m) {
     int64_t numbers[WB_MAX_DIMS];
-    const int count = wb_dims_numbers(dims, numbers);
+    const int count = wb_dims_numbers(*m->dims, numbers);
     return count == 1 ? integer(arena, numbers[0]) : tuple(arena, count, numbers);
 }
 
 /* nothing, a number, or a tuple of them; whole ones as integers. */
-static wb_record *reals(wb_arena *arena, const double *x) {
+static wb_record *write_reals(wb_arena *arena, const wb_member *m) {
+    const double *x = m->reals;
     const int n = wb_count_reals(x);
     wb_record *r = wb_record_new(arena, n ? WB_RECORD_LIST : WB_RECORD_NULL);
     if (!r || !n || !wb_record_room(arena, r, n, false)) return r;
@@ -65,60 +87,33 @@ static wb_record *reals(wb_arena *arena, const double *x) {
     return n == 1 ? r->children[0] : r;
 }
 
-static wb_record *name_record(wb_arena *arena, const char *name) {
+static wb_record *write_name(wb_arena *arena, const wb_member *m) {
     wb_record *r = wb_record_new(arena, WB_RECORD_TEXT);
-    return r && (r->text = wb_arena_text(arena, name, strlen(name))) ? r : NULL;
+    return r && (r->text = wb_arena_text(arena, m->name, strlen(m->name))) ? r : NULL;
 }
 
 /* nothing: automatic. */
-static wb_record *mode(wb_arena *arena, const wb_layer *layer) {
-    return layer->mode_ == WB_MODE_AUTO ? wb_record_new(arena, WB_RECORD_NULL)
-                                        : boolean(arena, layer->mode_ == WB_MODE_TRAIN);
+static wb_record *write_mode(wb_arena *arena, const wb_member *m) {
+    const int mode = m->layer->mode_;
+    return mode == WB_MODE_AUTO ? wb_record_new(arena, WB_RECORD_NULL)
+                                : boolean(arena, mode == WB_MODE_TRAIN);
 }
 
-wb_record *wb_setting_record(wb_arena *arena, const wb_layer *layer, const wb_field *f) {
-    const void *at = wb_field_at(layer, f);
-    int n;
-    (void)wb_layer_sizes(layer, &n);
-    switch (f->kind) {
-    case WB_FIELD_INTEGER:
-        return integer(arena, *(const int64_t *)at);
-    case WB_FIELD_PAIR:
-        return tuple(arena, 2, at);
-    case WB_FIELD_JOINT:
-        return tuple(arena, 3, at);
-    case WB_FIELD_PROJECTIONS:
-        return tuple(arena, 6, at);
-    case WB_FIELD_REAL:
-        return real(arena, *(const double *)at);
-    case WB_FIELD_NAME:
-        return name_record(arena, at);
-    case WB_FIELD_REALS:
-        return reals(arena, at);
-    case WB_FIELD_BOOL:
-        return boolean(arena, *(const bool *)at);
-    case WB_FIELD_SIZES:
-    case WB_FIELD_EACH:
-        return tuple(arena, n, at);
-    case WB_FIELD_PADDING:
-        return padding(arena, n, at, wb_is_without(layer, f));
-    case WB_FIELD_DIMS:
-        return dims_record(arena, *(const unsigned *)at);
-    case WB_FIELD_MODE:
-        return mode(arena, layer);
-    default:
-        return tuple(arena, 0, NULL);
-    }
+/* (), as Flux.state says of functions. */
+static wb_record *write_none(wb_arena *arena, const wb_member *m) {
+    (void)m;
+    return tuple(arena, 0, NULL);
 }
 
 /* ---- read ---- */
 
-/* What a setting is read from; both NULL: it is not there. */
-typedef struct source {
+/* A setting, and what it is read from. */
+typedef struct wb_source {
+    wb_member to;
+    wb_layer *layer;
     const wb_part *part;
-    const wb_field *field;
     const wb_term *term;
-    const wb_record *record;
+    const wb_record *record; /* NULL beside a term */
 } source;
 
 /* ", got ..." of a text; of a file's tree "". */
@@ -137,7 +132,16 @@ static given_text given(const source *s) {
 static bool fail(const source *s, const char *what) {
     char subject[WB_NAME_BYTES + 2];
     (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%s%s must be a %s%s",
-                       wb_part_subject(s->part, subject), s->field->name, what, given(s).text);
+                       wb_part_subject(s->part, subject), s->to.field->name, what, given(s).text);
+    return false;
+}
+
+/* "its σ must be a function that Weber knows: f" */
+static bool fail_unknown(const source *s, const char *what, const char *name) {
+    char subject[WB_NAME_BYTES + 2];
+    (void)wb_part_fail(s->part, WB_ERROR_UNSUPPORTED, "%s%s %s%s%s",
+                       wb_part_subject(s->part, subject), s->to.field->name, what, name ? ": " : "",
+                       name ? name : "");
     return false;
 }
 
@@ -165,27 +169,51 @@ static int numbers_of(const source *s, int most, int64_t *numbers) {
     }
     if (good) return (int)count;
     (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%s must be at most %d numbers from 0 to 2^31%s",
-                       s->field->name, most, given(s).text);
+                       s->to.field->name, most, given(s).text);
     return -1;
 }
 
-static bool read_integer(const source *s, int64_t *x) {
+static bool read_integer(const source *s) {
     int64_t number;
-    if (numbers_of(s, 1, &number) != 1) return wb_failed() ? false : fail(s, "number");
-    *x = or_none(number);
+    if (numbers_of(s, 1, &number) != 1) return fail(s, "number");
+    *s->to.numbers = or_none(number);
     return true;
 }
 
-static bool read_pair(const source *s, int64_t *x) {
-    const wb_term *in = s->term && s->term->kind == WB_TERM_PAIR ? s->term->first : NULL;
-    int64_t both[2];
-    if (!in && s->record && numbers_of(s, 2, both) != 2) return fail(s, "pair of numbers");
-    if (!in && !s->record) return fail(s, "pair of numbers, in => out");
-    for (int i = 0; in && i < 2; i++, in = in->next) {
-        if (!is_number(in, NULL)) return fail(s, "pair of numbers, in => out");
-        both[i] = in->integer;
+/* One number for all of them, or a tuple whose last one stands for the rest. */
+static bool read_group(const wb_term *t, int count, int64_t *x) {
+    const bool is_tuple = t && t->kind == WB_TERM_TUPLE && t->count > 1 && t->count <= count;
+    for (const wb_term *each = is_tuple ? t->first : t; count > 0; count--) {
+        if (!each || !is_number(each, NULL)) return false;
+        *x++ = or_none(each->integer);
+        if (is_tuple && each->next) each = each->next;
     }
-    for (int i = 0; i < 2; i++) x[i] = or_none(both[i]);
+    return true;
+}
+
+static bool read_groups(const source *s, int64_t *x) {
+    int counts[WB_MOST_GROUPS];
+    const int groups = wb_pair_groups(s->to.field, counts);
+    const wb_term *t = s->term;
+    for (int g = 0; g < groups - 1; x += counts[g++], t = t->first->next)
+        if (t->kind != WB_TERM_PAIR || !read_group(t->first, counts[g], x)) return false;
+    return read_group(t, counts[groups - 1], x);
+}
+
+/* (in, in2) => out; one number for all where the row says so. */
+static bool read_pair(const source *s) {
+    int64_t *x = s->to.numbers;
+    char what[80];
+    const bool may_be_one = s->to.field->usual < 0;
+    const int count = wb_kind_of(s->to.field)->count(s->to.field);
+    (void)snprintf(what, sizeof what, "%s%s",
+                   may_be_one ? "number, or sizes like " : "pair of numbers, ",
+                   wb_pair_form(s->to.field));
+    if (s->term && may_be_one && s->term->kind == WB_TERM_INTEGER)
+        return read_group(s->term, count, x) || fail(s, what);
+    if (s->term) return read_groups(s, x) || fail(s, what);
+    if (numbers_of(s, count, x) != count) return fail(s, what);
+    for (int i = 0; i < count; i++) x[i] = or_none(x[i]);
     return true;
 }
 
@@ -199,14 +227,16 @@ static bool take_real(const wb_term *t, const wb_record *r, double *x) {
     return true;
 }
 
-static bool read_real(const source *s, double *x) {
+static bool read_real(const source *s) {
+    double *x = s->to.reals;
     if (!take_real(s->term, s->record, x)) return fail(s, "number");
     if (*x == 0) *x = -0.0;
     return true;
 }
 
 /* One number or a tuple of up to three, none of them 0. */
-static bool read_reals(const source *s, double *x) {
+static bool read_reals(const source *s) {
+    double *x = s->to.reals;
     const wb_term *t = s->term;
     const wb_record *r = s->record;
     const bool is_list = t ? t->kind == WB_TERM_TUPLE : r->kind == WB_RECORD_LIST;
@@ -221,95 +251,51 @@ static bool read_reals(const source *s, double *x) {
     return true;
 }
 
-static bool read_name(const source *s, char *name) {
+static bool read_name(const source *s) {
     const wb_term *t = s->term;
     const char *text = t ? t->kind == WB_TERM_NAME ? t->name : NULL
                        : s->record->kind == WB_RECORD_TEXT ? s->record->text
                                                            : NULL;
     if (!text || strlen(text) >= WB_NAME_BYTES) return fail(s, "name of less than 48 bytes");
-    (void)snprintf(name, WB_NAME_BYTES, "%s", text);
+    (void)snprintf(s->to.name, WB_NAME_BYTES, "%s", text);
     return true;
 }
 
-static bool read_choice(const source *s, int *choice) {
+static bool read_choice(const source *s) {
+    int *choice = s->to.choice;
     const wb_term *t = s->term;
     const wb_record *r = s->record;
     const char *name = t ? t->kind == WB_TERM_NAME ? t->name : NULL
-                       : r->kind == WB_RECORD_STRUCT && s->field->parameter ? r->text
-                                                                            : wb_bson_function(r);
+                       : r->kind == WB_RECORD_STRUCT && s->to.field->parameter
+                           ? r->text
+                           : wb_bson_function(r);
     const bool is_struct = t || r->kind == WB_RECORD_STRUCT;
-    if (!is_struct && (s->field->parameter || r->count == 0)) return true; /* () in Flux.state */
-    *choice = name ? wb_choice_named(s->field, name) : -1;
-    if (*choice >= 0) return true;
-    char subject[WB_NAME_BYTES + 2];
-    (void)wb_part_fail(s->part, WB_ERROR_UNSUPPORTED, "%s%s is none that Weber has%s%s",
-                       wb_part_subject(s->part, subject), s->field->name, name ? ": " : "",
-                       name ? name : "");
-    return false;
+    if (!is_struct && (s->to.field->parameter || r->count == 0)) return true; /* () in Flux.state */
+    *choice = name ? wb_choice_named(s->to.field, name) : -1;
+    return *choice >= 0 || fail_unknown(s, "is none that Weber has", name);
 }
 
-/* (8, 16) => 4 or 8 => 4, which stands in text alone. */
-static bool read_joint(const source *s, int64_t *x) {
-    const wb_term *in = s->term && s->term->kind == WB_TERM_PAIR ? s->term->first : NULL;
-    const bool are_two = in && in->kind == WB_TERM_TUPLE && in->count == 2;
-    const wb_term *const parts[3] = {are_two ? in->first : in, are_two ? in->first->next : in,
-                                     in ? in->next : NULL};
-    for (int i = 0; i < 3; i++) {
-        if (!parts[i] || !is_number(parts[i], NULL))
-            return fail(s, "pair of numbers, (in, in2) => out");
-        x[i] = or_none(parts[i]->integer);
-    }
-    return true;
-}
-
-/* One number for all of them, or as many as there are. */
-static bool read_group(const wb_term *t, int count, int64_t *x) {
-    const bool is_tuple = t && t->kind == WB_TERM_TUPLE && t->count == count;
-    const wb_term *each = is_tuple ? t->first : t;
-    for (int i = 0; i < count; i++) {
-        if (!each || !is_number(each, NULL)) return false;
-        x[i] = or_none(each->integer);
-        if (is_tuple) each = each->next;
-    }
-    return true;
-}
-
-/* d, or in => qkv => out, where in may be (q, k, v) or (q, kv), and qkv (qk, v). */
-static bool read_projections(const source *s, int64_t *x) {
-    const wb_term *t = s->term;
-    if (read_group(t, 6, x)) return true;
-    const wb_term *in = t->kind == WB_TERM_PAIR ? t->first : NULL, *rest = in ? in->next : NULL;
-    const bool is_pair = rest && rest->kind == WB_TERM_PAIR;
-    bool good =
-        is_pair && read_group(rest->first, 2, x + 3) && read_group(rest->first->next, 1, x + 5);
-    if (good && in->kind == WB_TERM_TUPLE && in->count == 2) {
-        good = read_group(in, 2, x);
-        x[2] = x[1];
-    } else if (good)
-        good = read_group(in, 3, x);
-    return good || fail(s, "number, or sizes like in => qkv => out");
-}
-
-static bool read_bool(const source *s, bool *x) {
+static bool read_bool(const source *s) {
     const wb_term *t = s->term;
     const bool is_bool =
-        t ? t->kind == WB_TERM_BOOL : s->field->parameter || s->record->kind == WB_RECORD_BOOL;
+        t ? t->kind == WB_TERM_BOOL : s->to.field->parameter || s->record->kind == WB_RECORD_BOOL;
     if (!is_bool) return fail(s, "bool");
-    *x = t ? t->integer != 0 : s->record->boolean;
+    *s->to.flag = t ? t->integer != 0 : s->record->boolean;
     return true;
 }
 
 static bool fail_sizes(const source *s) {
     char what[40];
-    (void)snprintf(what, sizeof what, "list of 1 to %d numbers", wb_field_most(s->field));
+    (void)snprintf(what, sizeof what, "list of 1 to %d numbers", wb_field_most(s->to.field));
     return fail(s, what);
 }
 
-static bool read_sizes(const source *s, int64_t *sizes) {
+static bool read_sizes(const source *s) {
+    int64_t *sizes = s->to.numbers;
     int64_t given[WB_MAX_DIMS];
-    const int most = wb_field_most(s->field);
-    int count = s->term && s->field->spread ? 0 : numbers_of(s, most, given);
-    const wb_term *t = s->field->spread ? s->term : NULL;
+    const int most = wb_field_most(s->to.field);
+    int count = s->term && s->to.field->spread ? 0 : numbers_of(s, most, given);
+    const wb_term *t = s->to.field->spread ? s->term : NULL;
     for (; t && !t->key && t->kind == WB_TERM_INTEGER; t = t->next, count++) {
         if (count == most || !is_number(t, NULL)) return fail_sizes(s);
         given[count] = t->integer;
@@ -322,13 +308,14 @@ static bool fail_count(const source *s, int count, int n) {
     (void)wb_part_fail(s->part, WB_ERROR_FORMAT,
                        "%d numbers do not fit %s, which has %d "
                        "dimensions",
-                       count, s->field->name, n);
+                       count, s->to.field->name, n);
     return false;
 }
 
 /* One number for all dimensions, or one for each. */
-static bool read_each(const source *s, int n, int64_t *numbers) {
-    int64_t given[WB_MOST_SIZES];
+static bool read_each(const source *s) {
+    int64_t *numbers = s->to.numbers, given[WB_MOST_SIZES];
+    const int n = s->to.n;
     const int count = numbers_of(s, n, given);
     if (count > 1 && count < n) return fail_count(s, count, n);
     for (int i = 0; count > 0 && i < n; i++) numbers[i] = or_none(given[count == 1 ? 0 : i]);
@@ -336,8 +323,9 @@ static bool read_each(const source *s, int n, int64_t *numbers) {
 }
 
 /* One number, one for each dimension, or two for each. */
-static bool read_padding(const source *s, int n, int64_t *pad) {
-    int64_t given[2 * WB_MOST_SIZES];
+static bool read_padding(const source *s) {
+    int64_t *pad = s->to.numbers, given[2 * WB_MOST_SIZES];
+    const int n = s->to.n;
     const int count = numbers_of(s, 2 * n, given);
     if (count > 1 && count != n && count != 2 * n) return fail_count(s, count, n);
     for (int i = 0; count > 0 && i < n; i++) {
@@ -350,7 +338,8 @@ static bool read_padding(const source *s, int n, int64_t *pad) {
 }
 
 /* A Colon is all of them. */
-static bool read_dims(const source *s, unsigned *dims) {
+static bool read_dims(const source *s) {
+    unsigned *dims = s->to.dims;
     int64_t numbers[WB_MAX_DIMS];
     const wb_record *r = s->record;
     if (r && r->kind == WB_RECORD_STRUCT && strcmp(wb_flux_last(r->type), "Colon") == 0)
@@ -359,7 +348,7 @@ static bool read_dims(const source *s, unsigned *dims) {
     for (int i = 0; i < count; i++) {
         if (numbers[i] < 1 || numbers[i] > WB_MAX_DIMS) {
             (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%s must be numbers from 1 to %d",
-                               s->field->name, WB_MAX_DIMS);
+                               s->to.field->name, WB_MAX_DIMS);
             return false;
         }
         *dims |= WB_DIM(numbers[i] - 1);
@@ -367,81 +356,77 @@ static bool read_dims(const source *s, unsigned *dims) {
     return count >= 0;
 }
 
-static bool read_connection(const source *s, wb_connection **connection) {
+static bool read_activation(const source *s) {
+    return wb_part_activation(s->part, s->term, s->record, s->to.activation);
+}
+
+static bool read_connection(const source *s) {
     const wb_term *t = s->term;
     const char *name = t ? t->kind == WB_TERM_NAME ? t->name : NULL : wb_bson_function(s->record);
-    if (name && wb_connection_named(name, connection)) return true;
-    char subject[WB_NAME_BYTES + 2];
-    (void)wb_part_fail(
-        s->part, WB_ERROR_UNSUPPORTED, "%s%s must be a function that Weber knows%s%s",
-        wb_part_subject(s->part, subject), s->field->name, name ? ": " : "", name ? name : "");
-    return false;
+    return (name && wb_connection_named(name, s->to.connection)) ||
+           fail_unknown(s, "must be a function that Weber knows", name);
 }
 
 /* active=true, false, nothing. */
-static bool read_mode_term(const source *s, wb_layer *layer) {
+static bool read_mode_term(const source *s) {
     const wb_term *t = s->term;
     if (t->kind == WB_TERM_NAME && strcmp(t->name, "nothing") == 0)
-        return wb_auto_mode(layer) == WB_OK;
+        return wb_auto_mode(s->layer) == WB_OK;
     if (t->kind != WB_TERM_BOOL) return fail(s, "bool, or nothing");
-    return (t->integer ? wb_train_mode(layer) : wb_test_mode(layer)) == WB_OK;
+    return (t->integer ? wb_train_mode(s->layer) : wb_test_mode(s->layer)) == WB_OK;
 }
 
 /* testmode! and trainmode! are kept; before there was a third, true was what every layer began
  * with. */
-static bool read_mode(const source *s, wb_layer *layer) {
+static bool read_mode(const source *s) {
     const wb_record *r = s->record;
+    if (s->term) return read_mode_term(s);
     if (!r || r->kind != WB_RECORD_BOOL) return true;
-    if (!r->boolean) return wb_test_mode(layer) == WB_OK;
-    return !wb_flux_is_newest(layer->class_, s->part->record) || wb_train_mode(layer) == WB_OK;
+    if (!r->boolean) return wb_test_mode(s->layer) == WB_OK;
+    return !wb_flux_is_newest(s->layer->class_, s->part->record) ||
+           wb_train_mode(s->layer) == WB_OK;
+}
+
+static bool read_none(const source *s) {
+    (void)s;
+    return true;
+}
+
+/* ---- all ---- */
+
+const wb_file_row wb_file_rows[WB_FIELD_KINDS] = {
+    [WB_FIELD_INTEGER] = {read_integer, write_integer},
+    [WB_FIELD_PAIR] = {read_pair, write_pair},
+    [WB_FIELD_REAL] = {read_real, write_real},
+    [WB_FIELD_BOOL] = {read_bool, write_bool},
+    [WB_FIELD_ACTIVATION] = {read_activation, write_none},
+    [WB_FIELD_CONNECTION] = {read_connection, write_none},
+    [WB_FIELD_CHOICE] = {read_choice, write_none},
+    [WB_FIELD_NAME] = {read_name, write_name},
+    [WB_FIELD_REALS] = {read_reals, write_reals},
+    [WB_FIELD_SIZES] = {read_sizes, write_sizes},
+    [WB_FIELD_EACH] = {read_each, write_sizes},
+    [WB_FIELD_PADDING] = {read_padding, write_padding},
+    [WB_FIELD_DIMS] = {read_dims, write_dims},
+    [WB_FIELD_MODE] = {read_mode, write_mode},
+    [WB_FIELD_OTHER] = {read_none, write_none},
+};
+
+wb_record *wb_setting_record(wb_arena *arena, const wb_layer *layer, const wb_field *f) {
+    const wb_member m = wb_member_of(layer, f);
+    return wb_file_rows[f->kind].write(arena, &m);
 }
 
 bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *f, const wb_term *term) {
+    if (!wb_field_is_setting(f)) return true;
     const bool is_record = !part->term || f->kind == WB_FIELD_MODE;
-    const source s = {.part = part,
-                      .field = f,
+    const source s = {.to = wb_member_of(layer, f),
+                      .part = part,
+                      .layer = layer,
                       .term = term,
                       .record = !is_record     ? NULL
                                 : f->parameter ? part->record
                                                : wb_part_field(part, wb_flux_name(f))};
-    void *at = wb_field_at(layer, f);
-    int n;
-    (void)wb_layer_sizes(layer, &n);
     if (!s.term && (!s.record || s.record->kind == WB_RECORD_NULL)) return true;
-    switch (f->kind) {
-    case WB_FIELD_INTEGER:
-        return read_integer(&s, at);
-    case WB_FIELD_PAIR:
-        return read_pair(&s, at);
-    case WB_FIELD_JOINT:
-        return !s.term || read_joint(&s, at);
-    case WB_FIELD_PROJECTIONS:
-        return !s.term || read_projections(&s, at);
-    case WB_FIELD_REAL:
-        return read_real(&s, at);
-    case WB_FIELD_NAME:
-        return read_name(&s, at);
-    case WB_FIELD_REALS:
-        return read_reals(&s, at);
-    case WB_FIELD_CHOICE:
-        return read_choice(&s, at);
-    case WB_FIELD_BOOL:
-        return read_bool(&s, at);
-    case WB_FIELD_ACTIVATION:
-        return wb_part_activation(part, s.term, s.record, at);
-    case WB_FIELD_CONNECTION:
-        return read_connection(&s, at);
-    case WB_FIELD_SIZES:
-        return read_sizes(&s, at);
-    case WB_FIELD_EACH:
-        return read_each(&s, n, at);
-    case WB_FIELD_PADDING:
-        return read_padding(&s, n, at);
-    case WB_FIELD_DIMS:
-        return read_dims(&s, at);
-    case WB_FIELD_MODE:
-        return s.term ? read_mode_term(&s, layer) : read_mode(&s, layer);
-    default:
-        return true;
-    }
+    return wb_file_rows[f->kind].read(&s);
 }

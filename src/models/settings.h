@@ -3,7 +3,7 @@
 #ifndef WB_MODELS_SETTINGS_H
 #define WB_MODELS_SETTINGS_H
 
-#include "layers/layer.h"
+#include "layers/kinds.h"
 #include "models/build.h"
 
 /* The setting from its term, if the part is text (NULL: it is not written), else from the field of
@@ -11,6 +11,15 @@
  * count. False with the error recorded. */
 bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *field,
                      const wb_term *term);
+
+/* Their kinds, by wb_field_kind: read sets what a source has, write makes the record of
+ * Flux.state. */
+struct wb_source;
+typedef struct wb_file_row {
+    bool (*read)(const struct wb_source *source);
+    wb_record *(*write)(wb_arena *arena, const wb_member *member);
+} wb_file_row;
+extern const wb_file_row wb_file_rows[WB_FIELD_KINDS];
 
 /* What Flux.state says of it; NULL on failure. */
 wb_record *wb_setting_record(wb_arena *arena, const wb_layer *layer, const wb_field *field);

@@ -8,43 +8,6 @@
 #include "base/text.h"
 #include "layers/layer.h"
 
-/* mean, + or max; the first is the default. */
-static void print_choices(wb_text *out, const wb_field *f) {
-    for (int i = 0; f->choices[i]; i++)
-        wb_text_add(out, "%s%.*s", i ? "/" : "", (int)strcspn(f->choices[i], "|"), f->choices[i]);
-}
-
-static void print_default(wb_text *out, const wb_field *f) {
-    if (f->kind == WB_FIELD_ACTIVATION)
-        wb_text_put(out, "activation");
-    else if (f->kind == WB_FIELD_PAIR)
-        wb_text_put(out, "in => out");
-    else if (f->kind == WB_FIELD_JOINT)
-        wb_text_put(out, "(in, in2) => out");
-    else if (f->kind == WB_FIELD_PROJECTIONS)
-        wb_text_put(out, "(q, k, v) => (qk, v) => out");
-    else if (f->kind == WB_FIELD_CHOICE)
-        print_choices(out, f);
-    else if (f->kind == WB_FIELD_NAME)
-        wb_text_add(out, ":%s", f->choices[0]);
-    else if (f->kind == WB_FIELD_REALS)
-        wb_text_add(out, "%s", f->name);
-    else if (f->kind == WB_FIELD_SIZES)
-        wb_text_put(out, f->spread ? "size..." : "(size...)");
-    else if (f->kind == WB_FIELD_BOOL)
-        wb_text_add(out, "%s=%s", f->name, f->usual != 0 ? "true" : "false");
-    else if (f->kind == WB_FIELD_DIMS)
-        wb_text_add(out, "%s=%s", f->name, f->usual < 0 ? "last" : ":");
-    else if (f->kind == WB_FIELD_MODE)
-        wb_text_add(out, "%s=nothing", f->name);
-    else if (f->positional || f->kind == WB_FIELD_CONNECTION)
-        wb_text_put(out, f->name);
-    else if (f->kind == WB_FIELD_EACH && f->usual < 0)
-        wb_text_add(out, "%s=size", f->name);
-    else
-        wb_text_add(out, "%s=%g", f->name, f->usual);
-}
-
 /* `BatchNorm(channels, activation; affine=true, ...)` */
 static void print_call(wb_text *out, const wb_layer_class *k) {
     const wb_field *list[WB_MOST_SETTINGS];
@@ -53,8 +16,10 @@ static void print_call(wb_text *out, const wb_layer_class *k) {
     wb_text_add(out, "`%s", k->name);
     if (k->field_count) wb_text_byte(out, '(');
     for (int i = 0; i < count; i++) {
+        char text[80];
+        wb_setting_default(list[i], text, sizeof text);
         if (i) wb_text_put(out, i == positional ? "; " : ", ");
-        print_default(out, list[i]);
+        wb_text_put(out, text);
     }
     for (int i = 0; i < k->field_count; i++) {
         const wb_field *f = &k->fields[i];
@@ -70,19 +35,9 @@ static void print_ranges(wb_text *out, const wb_layer_class *k) {
     int positional, printed = 0;
     const int count = wb_settings_in_text(k, list, &positional);
     for (int i = 0; i < count; i++) {
-        char range[80];
-        const wb_field *f = list[i];
-        if (f->kind == WB_FIELD_CHILD) continue;
-        if (f->kind > WB_FIELD_REAL && f->kind != WB_FIELD_SIZES && f->kind != WB_FIELD_EACH &&
-            f->kind != WB_FIELD_PADDING && f->kind != WB_FIELD_REALS)
-            continue;
-        wb_range_text(f, range, sizeof range);
-        wb_text_add(out, "%s%s %s", printed++ ? "; " : "",
-                    f->kind == WB_FIELD_PAIR          ? "in, out"
-                    : f->kind == WB_FIELD_JOINT       ? "in, in2, out"
-                    : f->kind == WB_FIELD_PROJECTIONS ? "q, k, v, qk, v, out"
-                                                      : f->name,
-                    range);
+        char range[120];
+        if (wb_setting_range(list[i], range, sizeof range))
+            wb_text_add(out, "%s%s", printed++ ? "; " : "", range);
     }
 }
 

@@ -100,8 +100,8 @@ static void mistakes(void **state) {
     assert_null(wb_multi_head_attention(8, .dropout = 2));
     assert_error(WB_ERROR_ARGUMENT, "MultiHeadAttention: dropout_prob must be from 0 to 1, got 2");
     assert_null(wb_parse("MultiHeadAttention((1, 2, 3, 4) => 8 => 8)"));
-    assert_error(WB_ERROR_FORMAT,
-                 "MultiHeadAttention: in must be a number, or sizes like in => qkv => out");
+    assert_error(WB_ERROR_FORMAT, "MultiHeadAttention: in must be a number, or sizes like "
+                                  "(q, k, v) => (qk, v) => out");
     wb_layer *m = wb_multi_head_attention(8);
     assert_null(wb_apply(m, wb_ones(WB_F32, 4, 2)));
     assert_error(WB_ERROR_SHAPE, "q_proj");

@@ -37,6 +37,13 @@ static void zeros_give_the_bias(void **state) { /* D11 */
     wb_free(layer), wb_free(square);
 }
 
+static void sizes_that_are_not_given_are_those_of_the_weight(void **state) {
+    (void)state;
+    wb_layer *layer = wb_bilinear(3, .given_weight = wb_ones(WB_F32, 4, 3, 2));
+    assert_structure(layer, "Bilinear((3, 2) => 4)");
+    wb_free(layer);
+}
+
 static void a_chain_passes_two_arrays_on(void **state) {
     (void)state;
     wb_layer *model = wb_chain(wb_skip(wb_dense(3, 4), NULL), wb_bilinear(4, 3, 2, wb_tanh));
@@ -94,6 +101,7 @@ int main(void) {
     const struct CMUnitTest single[] = {
         TEST(each_output_is_a_form_of_both_inputs),
         TEST(zeros_give_the_bias),
+        TEST(sizes_that_are_not_given_are_those_of_the_weight),
         TEST(a_chain_passes_two_arrays_on),
         TEST(gradients),
         TEST(mistakes),

@@ -1,10 +1,11 @@
-/* What holds for the settings of every layer, by its rows: src/layers/rows.c,
+/* What holds for the settings of every layer, by its rows: src/layers/kinds.c, src/layers/rows.c,
  * src/models/settings.c; and a layer of a user's own, which has the same. */
 #include <math.h>
 
 #include <weber/state.h>
 
 #include "models/model_files.h"
+#include "models/settings.h"
 #include "support/sample.h"
 
 /* ---- every layer of the library ---- */
@@ -21,37 +22,53 @@ static void find_classes(void) {
         classes[class_count] = (class_row){k->name, k};
 }
 
-/* What is out of range for the setting; false: nothing is. */
-static bool spoil(wb_layer *layer, const wb_field *f, int which) {
-    double *real = wb_field_at(layer, f);
+/* The first three values that are out of a setting's range: which is 0 to 2. */
+static void spoil_real(wb_layer *layer, const wb_field *f, int which) {
+    *(double *)wb_field_at(layer, f) = which == 0                   ? NAN
+                                       : f->high != 0 && which == 1 ? f->high * 1.01
+                                                                    : f->low - 1;
+}
+
+static void spoil_reals(wb_layer *layer, const wb_field *f, int which) {
+    *(double *)wb_field_at(layer, f) = which == 0 ? -NAN : which == 1 ? f->low - 2 : -3;
+}
+
+static void spoil_choice(wb_layer *layer, const wb_field *f, int which) {
+    *(int *)wb_field_at(layer, f) = which == 0 ? -1 : 99;
+}
+
+static void spoil_numbers(wb_layer *layer, const wb_field *f, int which) {
     int64_t *numbers = wb_field_at(layer, f);
-    int n;
-    switch (f->kind) {
-    case WB_FIELD_REAL:
-        *real = which == 0 ? NAN : f->high != 0 && which == 1 ? f->high * 1.01 : f->low - 1;
-        return true;
-    case WB_FIELD_REALS:
-        *real = which == 0 ? -NAN : which == 1 ? f->low - 2 : -3;
-        return true;
-    case WB_FIELD_CHOICE:
-        *(int *)wb_field_at(layer, f) = which == 0 ? -1 : 99;
-        return true;
-    case WB_FIELD_INTEGER:
-    case WB_FIELD_PAIR:
-    case WB_FIELD_JOINT:
-    case WB_FIELD_PROJECTIONS:
-    case WB_FIELD_SIZES:
-    case WB_FIELD_EACH:
-    case WB_FIELD_PADDING:
-        (void)wb_layer_sizes(layer, &n);
-        for (int i = 0; i < (f->kind < WB_FIELD_SIZES ? 1 : f->kind == WB_FIELD_SIZES ? 3 : n); i++)
-            numbers[i] = f->high != 0 && which == 1 ? (int64_t)f->high + 1 : -1 - which;
-        return true;
-    case WB_FIELD_DIMS:
-        *(unsigned *)wb_field_at(layer, f) = WB_DIM(WB_MAX_DIMS + which);
-        return true;
-    default:
-        return false;
+    int count = f->kind == WB_FIELD_SIZES ? 3 : 1, n;
+    (void)wb_layer_sizes(layer, &n);
+    if (wb_kind_of(f)->per_size) count = n;
+    for (int i = 0; i < count; i++)
+        numbers[i] = f->high != 0 && which == 1 ? (int64_t)f->high + 1 : -1 - which;
+}
+
+static void spoil_dims(wb_layer *layer, const wb_field *f, int which) {
+    *(unsigned *)wb_field_at(layer, f) = WB_DIM(WB_MAX_DIMS + which);
+}
+
+/* NULL: nothing is out of its range. */
+static void (*const spoilers[WB_FIELD_KINDS])(wb_layer *, const wb_field *, int) = {
+    [WB_FIELD_INTEGER] = spoil_numbers, [WB_FIELD_PAIR] = spoil_numbers,
+    [WB_FIELD_REAL] = spoil_real,       [WB_FIELD_CHOICE] = spoil_choice,
+    [WB_FIELD_REALS] = spoil_reals,     [WB_FIELD_SIZES] = spoil_numbers,
+    [WB_FIELD_EACH] = spoil_numbers,    [WB_FIELD_PADDING] = spoil_numbers,
+    [WB_FIELD_DIMS] = spoil_dims};
+
+static void every_kind_of_field_has_its_rows(void **state) {
+    (void)state;
+    for (int i = 0; i < WB_FIELD_KINDS; i++) {
+        const bool is_setting = i > WB_FIELD_VALUE, is_written = is_setting && i != WB_FIELD_OTHER;
+        const bool has_sound_rows =
+            (wb_kind_rows[i].bytes > 0) == (i != WB_FIELD_OTHER) &&
+            (wb_kind_rows[i].put != NULL) == is_written &&
+            (wb_file_rows[i].read != NULL) == is_setting &&
+            (wb_file_rows[i].write != NULL) == is_setting && sampler_of(i) != NULL &&
+            (spoilers[i] != NULL) == (is_setting && wb_kind_rows[i].check != NULL);
+        if (!has_sound_rows) fail_msg("a table has no row for the kind %d, or half of one", i);
     }
 }
 
@@ -62,10 +79,11 @@ static void a_setting_out_of_range_is_named(void **state) {
         const wb_field *f = &k->fields[i / 3];
         char wanted[120], message[700];
         wb_layer *layer = sample_incomplete(&r, k);
-        if (!spoil(layer, f, i % 3)) {
+        if (!spoilers[f->kind]) {
             wb_free(layer);
             continue;
         }
+        spoilers[f->kind](layer, f, i % 3);
         assert_null(wb_layer_complete(layer));
         snprintf(wanted, sizeof wanted, "%s: %s must be ", k->name, f->name);
         assert_int_equal(wb_take_error(message, sizeof message), WB_ERROR_ARGUMENT);
@@ -211,6 +229,33 @@ static void a_layer_of_ones_own_is_printed_in_one_line(void **state) {
     wb_free(model);
 }
 
+typedef struct Mix {
+    wb_layer layer;
+    int64_t sizes[4];
+} Mix;
+WB_FUNCTOR(Mix, NULL, WB_SETTING(Mix, sizes, WB_FIELD_PAIR, .low = 1, .form = "(a, b) => (c, d)"));
+
+static wb_layer *mix(int64_t a, int64_t b, int64_t c, int64_t d) {
+    Mix *m = wb_new(Mix);
+    m->sizes[0] = a, m->sizes[1] = b, m->sizes[2] = c, m->sizes[3] = d;
+    return wb_layer_complete(&m->layer);
+}
+
+static void a_pair_has_the_groups_of_its_form(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(mix(8, 0, 4, 2), mix(8, 6, 4, 0));
+    assert_structure(model, "Chain(Mix(8 => (4, 2)), Mix((8, 6) => 4))");
+    assert_int_equal(wb_register_layer(&Mix_functor), WB_OK);
+    for (int i = 0; i < 3; i++) assert_comes_back(model, files[i]);
+    assert_null(mix(8, 0, 0, 0));
+    assert_error(WB_ERROR_ARGUMENT, "Mix: c must be positive, got 0");
+    assert_null(wb_parse("Mix(8)"));
+    assert_error(WB_ERROR_FORMAT, "Mix: sizes must be a pair of numbers, (a, b) => (c, d), got 8");
+    assert_null(wb_parse("Mix((8, 6, 4) => 2)"));
+    assert_error(WB_ERROR_FORMAT, "must be a pair of numbers, (a, b) => (c, d)");
+    wb_free(model);
+}
+
 static void two_classes_cannot_have_one_name(void **state) {
     (void)state;
     const wb_layer_class other = {.name = "Dense", .fields = Shift_fields};
@@ -223,8 +268,10 @@ static void two_classes_cannot_have_one_name(void **state) {
 int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
+        TEST(every_kind_of_field_has_its_rows),
         TEST(a_layer_of_ones_own_has_what_others_have),
         TEST(a_layer_of_ones_own_is_printed_in_one_line),
+        TEST(a_pair_has_the_groups_of_its_form),
         TEST(two_classes_cannot_have_one_name),
     };
     find_classes();

@@ -2,17 +2,25 @@
 #ifndef WB_TESTS_SUPPORT_SAMPLE_H
 #define WB_TESTS_SUPPORT_SAMPLE_H
 
-#include "layers/layer.h"
+#include "layers/kinds.h"
 #include "support/support.h"
+
+/* A setting; a quarter of all is left to the default. */
+typedef struct sampled {
+    test_random *r;
+    wb_layer *layer;
+    wb_member m;
+    bool is_usual;
+} sampled;
 
 static inline void sample_numbers(test_random *r, int64_t *numbers, int count, int least) {
     for (int i = 0; i < count; i++) numbers[i] = least + (int64_t)random_below(r, 3);
 }
 
-static inline void sample_list(wb_layer_list *list) {
+static inline void sample_list(sampled *s) {
     wb_layer *layers[] = {wb_dense(2, 3, wb_tanh), wb_flatten()};
     const wb_contents contents = {.count = 2, .layers = layers};
-    (void)wb_list_fill("sample", list, &contents, true);
+    (void)wb_list_fill("sample", s->m.at, &contents, true);
 }
 
 /* True of an Upsample that takes as many numbers as its mode has dimensions. */
@@ -27,82 +35,118 @@ static inline bool goes_by_scale(const wb_layer *layer) {
     return d->mode != WB_UPSAMPLE_NEAREST && d->scale[0] != 0 && !d->align_corners;
 }
 
-/* Eights and sixteens, which what divides them divides; a quarter of all settings is left to the
- * default. */
-static inline void sample_setting(test_random *r, wb_layer *layer, const wb_field *f) {
+static inline void sample_nothing(sampled *s) { (void)s; }
+
+static inline void sample_child(sampled *s) {
+    if (s->m.field->part) return;
+    *(wb_layer **)s->m.at =
+        strcmp(s->m.field->name, "cell") == 0 ? wb_rnn_cell(2, 3) : wb_dense(2, 3);
+}
+
+static inline void sample_integer(sampled *s) {
+    *s->m.numbers = s->m.field->usual == 0 ? 8
+                    : s->is_usual          ? 0
+                                           : 1 + (int64_t)random_below(s->r, 2);
+}
+
+/* Eights and sixteens, which what divides them divides. */
+static inline void sample_pair(sampled *s) {
+    int counts[WB_MOST_GROUPS];
+    const int groups = wb_pair_groups(s->m.field, counts);
+    const bool may_be_one = s->m.field->usual < 0;
+    int64_t *x = s->m.numbers;
+    for (int g = 0; g < groups; x += counts[g++]) {
+        x[0] = g == 0 ? may_be_one ? 16 : 8 : may_be_one ? 0 : 16;
+        for (int i = 1; i < counts[g]; i++) x[i] = s->is_usual ? 0 : 32;
+    }
+}
+
+static inline void sample_real(sampled *s) {
+    const double low = s->m.field->low, high = s->m.field->high != 0 ? s->m.field->high : low + 1;
+    if (!s->is_usual)
+        *s->m.reals = low + (high - low) * (1 + (double)random_below(s->r, 999)) / 999;
+}
+
+static inline void sample_bool(sampled *s) {
+    const bool may_differ = strcmp(s->m.field->name, "by_scale") != 0 || goes_by_scale(s->layer);
+    *s->m.flag = (s->m.field->usual != 0) != (s->is_usual && may_differ);
+}
+
+static inline void sample_activation(sampled *s) {
     static wb_activation *const functions[] = {NULL,         wb_relu,     wb_sigmoid,
                                                wb_leakyrelu, wb_identity, wb_softmax};
+    *s->m.activation = functions[random_below(s->r, sizeof functions / sizeof *functions)];
+}
+
+static inline void sample_connection(sampled *s) {
     static wb_connection *const connections[] = {wb_connect_add, wb_connect_channels};
-    void *at = wb_field_at(layer, f);
-    int64_t *numbers = at;
-    const bool is_usual = random_below(r, 4) == 0;
-    const double high = f->high != 0 ? f->high : f->low + 1;
-    int n;
-    (void)wb_layer_sizes(layer, &n);
-    switch (f->kind) {
-    case WB_FIELD_INTEGER:
-        *numbers = f->usual == 0 ? 8 : is_usual ? 0 : 1 + (int64_t)random_below(r, 2);
-        return;
-    case WB_FIELD_PAIR:
-        numbers[0] = 8, numbers[1] = 16;
-        return;
-    case WB_FIELD_JOINT:
-        numbers[0] = 8, numbers[1] = is_usual ? 0 : 4, numbers[2] = 16;
-        return;
-    case WB_FIELD_PROJECTIONS:
-        numbers[0] = 16, numbers[1] = is_usual ? 0 : 4, numbers[4] = is_usual ? 0 : 32;
-        return;
-    case WB_FIELD_CHOICE:
-        *(int *)at = (int)random_below(r, 2);
-        return;
-    case WB_FIELD_REALS:
-        if (f->instead ? *(const double *)(const void *)((const char *)layer + f->instead) != 0
-                       : is_usual)
-            return;
-        for (int i = 0; i < 1 + (int)random_below(r, is_linear(layer) ? 1 : 3); i++)
-            ((double *)at)[i] = 1 + (double)random_below(r, 3);
-        return;
-    case WB_FIELD_REAL:
-        if (!is_usual)
-            *(double *)at = f->low + (high - f->low) * (1 + (double)random_below(r, 999)) / 999;
-        return;
-    case WB_FIELD_BOOL:
-        *(bool *)at = (f->usual != 0) !=
-                      (is_usual && (strcmp(f->name, "by_scale") != 0 || goes_by_scale(layer)));
-        return;
-    case WB_FIELD_ACTIVATION:
-        *(wb_activation **)at = functions[random_below(r, sizeof functions / sizeof *functions)];
-        return;
-    case WB_FIELD_CONNECTION:
-        *(wb_connection **)at = connections[random_below(r, 2)];
-        return;
-    case WB_FIELD_CHILD:
-        if (!f->part)
-            *(wb_layer **)at = strcmp(f->name, "cell") == 0 ? wb_rnn_cell(2, 3) : wb_dense(2, 3);
-        return;
-    case WB_FIELD_LIST:
-        sample_list(at);
-        return;
-    case WB_FIELD_SIZES:
-        sample_numbers(r, numbers, 1 + (int)random_below(r, wb_field_most(f)), 1);
-        return;
-    case WB_FIELD_EACH:
-        if (!is_usual) sample_numbers(r, numbers, n, 1);
-        return;
-    case WB_FIELD_PADDING:
-        for (int i = 0; i < n && !is_usual; i++)
-            numbers[i] = random_below(r, 2) ? 1 + (int64_t)random_below(r, 2) : WB_NONE_;
-        if (random_below(r, 2)) sample_numbers(r, numbers + 3, n, 0);
-        return;
-    case WB_FIELD_DIMS:
-        *(unsigned *)at = (unsigned)random_below(r, 4); /* a Dense has no more */
-        return;
-    case WB_FIELD_MODE:
-        if (random_below(r, 2)) (void)wb_test_mode(layer);
-        return;
-    default:
-        return;
-    }
+    *s->m.connection = connections[random_below(s->r, 2)];
+}
+
+static inline void sample_choice(sampled *s) { *s->m.choice = (int)random_below(s->r, 2); }
+
+static inline void sample_reals(sampled *s) {
+    const char *instead = (const char *)s->layer + s->m.field->instead;
+    if (s->m.field->instead ? *(const double *)(const void *)instead != 0 : s->is_usual) return;
+    for (int i = 0; i < 1 + (int)random_below(s->r, is_linear(s->layer) ? 1 : 3); i++)
+        s->m.reals[i] = 1 + (double)random_below(s->r, 3);
+}
+
+static inline void sample_sizes(sampled *s) {
+    sample_numbers(s->r, s->m.numbers, 1 + (int)random_below(s->r, wb_field_most(s->m.field)), 1);
+}
+
+static inline void sample_each(sampled *s) {
+    if (!s->is_usual) sample_numbers(s->r, s->m.numbers, s->m.n, 1);
+}
+
+static inline void sample_padding(sampled *s) {
+    for (int i = 0; i < s->m.n && !s->is_usual; i++)
+        s->m.numbers[i] = random_below(s->r, 2) ? 1 + (int64_t)random_below(s->r, 2) : WB_NONE_;
+    if (random_below(s->r, 2)) sample_numbers(s->r, s->m.numbers + 3, s->m.n, 0);
+}
+
+/* A Dense has no more than two. */
+static inline void sample_dims(sampled *s) { *s->m.dims = (unsigned)random_below(s->r, 4); }
+
+static inline void sample_mode(sampled *s) {
+    if (random_below(s->r, 2)) (void)wb_test_mode(s->layer);
+}
+
+typedef void sampler(sampled *setting);
+
+/* Of each kind. */
+static inline sampler *sampler_of(int kind) {
+    static sampler *const samplers[WB_FIELD_KINDS] = {
+        [WB_FIELD_ARRAY] = sample_nothing,
+        [WB_FIELD_STATE] = sample_nothing,
+        [WB_FIELD_CHILD] = sample_child,
+        [WB_FIELD_LIST] = sample_list,
+        [WB_FIELD_HIDDEN] = sample_nothing,
+        [WB_FIELD_VALUE] = sample_nothing,
+        [WB_FIELD_INTEGER] = sample_integer,
+        [WB_FIELD_PAIR] = sample_pair,
+        [WB_FIELD_REAL] = sample_real,
+        [WB_FIELD_BOOL] = sample_bool,
+        [WB_FIELD_ACTIVATION] = sample_activation,
+        [WB_FIELD_CONNECTION] = sample_connection,
+        [WB_FIELD_CHOICE] = sample_choice,
+        [WB_FIELD_NAME] = sample_nothing,
+        [WB_FIELD_REALS] = sample_reals,
+        [WB_FIELD_SIZES] = sample_sizes,
+        [WB_FIELD_EACH] = sample_each,
+        [WB_FIELD_PADDING] = sample_padding,
+        [WB_FIELD_DIMS] = sample_dims,
+        [WB_FIELD_MODE] = sample_mode,
+        [WB_FIELD_OTHER] = sample_nothing,
+    };
+    return samplers[kind];
+}
+
+static inline void sample_setting(test_random *r, wb_layer *layer, const wb_field *f) {
+    sampled s = {.r = r, .layer = layer, .m = wb_member_of(layer, f)};
+    s.is_usual = random_below(r, 4) == 0;
+    sampler_of((int)f->kind)(&s);
 }
 
 /* With its settings, not yet complete. */
