@@ -33,7 +33,7 @@ static const wb_rule_row signum_row = {
     .states = {{"m", WB_START_ZERO, NULL}},
     .step = signum_step};
 
-#define signum(...) wb_rule_make(&signum_row, &(signum_desc){.start_ = 0, __VA_ARGS__})
+#define signum(...) wb_rule_make(&signum_row, &(signum_desc){.start_ = 1, __VA_ARGS__})
 
 /* ---- a model and its steps ---- */
 

@@ -15,8 +15,10 @@
  *     wb_dense_desc d = WB_DESC(dense, 2, 3, .bias = false);
  *     wb_layer *layer = wb_dense_make(d);
  *
- * A desc within a desc is written in the same way: .plateau = WB_DESC(plateau, .factor = 0.5). One
- * that was not made so, as (wb_dense_desc){.in = 2}, lacks its defaults and is refused.
+ * A list that such a variable points to has a name of its own: a literal as (int[]){0, 1} ends with
+ * the expression. A desc within a desc is written in the same way, .metrics = WB_DESC(evaluate,
+ * .k = 3). One that was not made so, as (wb_dense_desc){.in = 2}, lacks its defaults and is
+ * refused.
  *
  * Positions are for what every call names; a list is in braces of its own: wb_conv({3, 3}, 1, 16).
  *
