@@ -80,8 +80,9 @@ wb_array *wb_index_guard(const char *what, wb_array *index, int64_t size) {
 }
 
 wb_array *wb_guarded_index(const char *what, wb_array *index, int64_t size) {
+    wb_array *guard = wb_index_guard(what, index, size); /* before anything computes the index */
     wb_array *is_good = AND(GE(index, NUM(0)), LT(index, NUM((double)size)));
-    wb_array *same = ADD(index, wb_index_guard(what, index, size));
+    wb_array *same = ADD(index, guard);
     return wb_cast(SELECT(is_good, same, NUM(0)), (wb_dtype)index->dtype);
 }
 
