@@ -114,7 +114,7 @@ wb_gpu_outcome wb_gpu_queue_status(wb_gpu_queue *queue, const char *what, gpu_po
     return o;
 }
 
-/* Their way to the host, behind all that was queued. */
+/* Copies them to the host, after all that was queued. */
 static wb_gpu_outcome fetch_status(wb_gpu_queue *queue) {
     wb_gpu_status *status = &queue->status;
     if (!status->is_touched) return (wb_gpu_outcome){.error = NULL};

@@ -147,7 +147,7 @@ static int look(state *s, MPI_Request *request, int *done, bool hears, news *of)
     return code;
 }
 
-/* What a rank gave before it failed may come behind the news. */
+/* What a rank sent before it failed may arrive after the news of its failure. */
 static bool is_lost(int failed, double *since) {
     if (failed < 0) return false;
     if (*since == 0) *since = watch_now();
@@ -506,7 +506,7 @@ static void *start(const wb_seat *seat, double timeout) {
 /* The program started MPI, this rank has left the group, and nothing went wrong. */
 static bool program_has_it;
 
-/* At the end of the process, behind whatever the program has given to atexit. Open MPI's launcher
+/* At the end of the process, after all that the program has given to atexit. Open MPI's launcher
  * takes it for a failure, MPICH's says nothing. */
 __attribute__((destructor)) static void look_for_end(void) {
     if (program_has_it && !is_over())

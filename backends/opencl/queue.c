@@ -67,7 +67,7 @@ void wb_cl_watch(wb_cl_queue *queue, cl_event event, const char *what) {
 
 /* ---- status words ---- */
 
-/* Reads the used slots and clears them behind the reading, in the queue's order. */
+/* Reads the used slots, then clears them, in the queue's order. */
 static cl_int read_slots(wb_cl_queue *queue, int64_t words[WB_CL_SLOTS][WB_STATUS_WORDS]) {
     static const int64_t zero;
     cl_int code = CL_SUCCESS;
