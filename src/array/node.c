@@ -272,7 +272,7 @@ static void bury(wb_thread *thread, wb_array *dead) {
 void wb_unref(wb_array *x) {
     if (!x || --x->refs > 0) return;
     wb_thread *thread = wb_thread_get();
-    if (!thread) return; /* only a thread that never made an array: its memory stays behind */
+    if (!thread) return; /* only a thread that never made an array: the memory is not freed */
     x->stamp = 0;
     bury(thread, x);
 }

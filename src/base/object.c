@@ -94,7 +94,7 @@ static const wb_class released_class = {.name = "released object"},
 
 enum { MOST_CLASSES = 32 };
 static const wb_class
-    *classes[MOST_CLASSES]; /* __atomic; NULL behind the last; none is taken out */
+    *classes[MOST_CLASSES]; /* __atomic; NULL after the last; none is taken out */
 
 void wb_note_class(const wb_class *klass) {
     for (int i = 0; klass && i < MOST_CLASSES; i++) {

@@ -119,7 +119,7 @@ bool wb_toml_check(wb_toml *toml) {
 /* What the text has of one table and one of its keys. */
 typedef struct found {
     bool has_table, has_key;
-    const char *table_end; /* behind the table's last entry, or its name */
+    const char *table_end; /* after the table's last entry, or its name */
     entry key;
 } found;
 
@@ -149,7 +149,7 @@ bool wb_toml_has_table(const wb_toml *toml, const char *table) {
 
 /* ---- values ---- */
 
-/* The letter behind a backslash; 0: not of those that are read here. */
+/* What the letter after a backslash stands for; 0: it is not one of those that are read here. */
 static char escaped(char c) {
     static const char from[] = "btnfr\"\\", to[] = "\b\t\n\f\r\"\\";
     const char *at = c ? strchr(from, c) : NULL;

@@ -1,5 +1,5 @@
-/* When a device that works by itself has done its commands, for WEBER_TRACE: behind each an event
- * of the queue, which a thread of its own looks at until it has happened. */
+/* When a device that works by itself has done its commands, for WEBER_TRACE: after each comes an
+ * event of the queue, which a thread of its own polls until it has happened. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>

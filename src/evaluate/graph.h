@@ -293,7 +293,7 @@ bool wb_graph_spare_copies(wb_graph *graph);
 /* ---- place.c ---- */
 
 bool wb_graph_place(wb_graph *graph);
-/* True if only the unit `reader`, fused behind the call, reads the call's result. */
+/* True if only the unit `reader`, the call's epilogue, reads the call's result. */
 bool wb_is_private(const wb_graph *graph, int32_t call, int32_t reader);
 
 /* ---- check.c ---- */

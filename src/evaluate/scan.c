@@ -2,8 +2,8 @@
  * each step on a memory table that moves on: slices and outputs by their stride; carries stay where
  * they are, where the body writes them in place, else they move with the output that holds them
  * too, or between two places in turn. A backend may keep what a product makes of a matrix that is
- * the same in all steps: on the CPU it lies packed, behind the body's other scratch memory, from
- * before the first step on (prepare). */
+ * the same in all steps: the CPU packs it before the first step (prepare), after the body's other
+ * scratch memory. */
 #include "base/memory.h"
 #include "evaluate/emit.h"
 #include "evaluate/plan.h"

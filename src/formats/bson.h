@@ -31,9 +31,9 @@ typedef struct wb_bson_element {
     uint8_t type;       /* wb_bson_type */
     int64_t offset;     /* of its type byte */
     const char *key;    /* in the file */
-    int64_t key_bytes;  /* without the zero byte behind it */
+    int64_t key_bytes;  /* without the zero byte after it */
     int64_t at;         /* what it holds: a text, data, a number; a document from its length on */
-    int64_t size_bytes; /* of that; of a text without the zero byte behind it */
+    int64_t size_bytes; /* of that; of a text without the zero byte after it */
 } wb_bson_element;
 
 typedef struct wb_bson_cursor {
@@ -95,7 +95,7 @@ typedef struct wb_bson_fields {
     wb_bson_element tag, type, size, data, name, params, ref, path;
 } wb_bson_fields;
 
-/* An element behind all back-references. */
+/* An element, with all back-references followed. */
 typedef struct wb_bson_value {
     wb_bson_element element;
     wb_bson_fields fields; /* of a document */

@@ -95,7 +95,7 @@ bool wb_is_state_at(wb_layer *model, const char *path);
 
 /* Whether a place is listed, and what stands there as gradient, which begins as NULL. */
 typedef bool wb_place_filter(void *user, wb_array **slot, bool trainable, wb_array **gradient);
-/* The next of the listed places, which the first call lists; false behind the last one. */
+/* The next of the listed places; the first call makes the list. False after the last one. */
 bool wb_next_place(wb_parameter *p, wb_layer *model, wb_place_filter *filter, void *user);
 
 /* ---- new arrays for many places at once (walk.c) ----
@@ -373,7 +373,8 @@ int wb_dims_numbers(unsigned dims, int64_t *numbers);
 /* What is before and after each of n dimensions, of a PADDING; true if the two differ anywhere. */
 bool wb_padding_numbers(int n, const int64_t *pad, int64_t *both);
 
-/* A row of a layer whose settings and arrays are its desc, behind the wb_layer. */
+/* A row of a layer whose settings and arrays are its desc, which follows the wb_layer in the
+ * struct. */
 #define WB_ROW_NAMED(type, member, name_, ...)                                                     \
     { .name = name_, .offset = offsetof(type, desc.member), .kind = __VA_ARGS__ }
 #define WB_ROW(type, member, ...) WB_ROW_NAMED(type, member, #member, __VA_ARGS__)
@@ -421,7 +422,7 @@ wb_scale_desc *wb_scale_desc_of(wb_layer *scale);
 
 /* By name, of layers.def or registered; NULL: there is none. */
 const wb_layer_class *wb_class_named(const char *name);
-/* The i-th of layers.def, from 0; NULL behind the last one. */
+/* The i-th of layers.def, from 0; NULL after the last one. */
 const wb_layer_class *wb_class_at(int i);
 
 /* ---- normalisation (normalise.c) ---- */

@@ -64,7 +64,7 @@ static const wb_record *child_numbered(const wb_record *list, int64_t number) {
     return NULL;
 }
 
-/* The first number behind `number` whose layer takes part; 0: there is none. Layers without arrays
+/* The first number after `number` whose layer takes part; 0: there is none. Layers without arrays
  * may be missing in a file. */
 static int64_t next_number(const wb_alignment *a, const wb_record *list, const char *source_path,
                            int64_t number) {

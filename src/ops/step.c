@@ -305,7 +305,7 @@ const wb_rule_row wb_mixed_precision_row = {.name = "MixedPrecision",
                                             .step = see_master,
                                             .is_elementwise = true};
 
-/* Results, and behind them what describe_step tells. */
+/* Results, then what describe_step tells. */
 bool wb_expand_step(wb_array *node, wb_array **parts) {
     wb_array **in = node->inputs, *numbers = in[NUMBERS];
     const int links = (int)(numbers->attributes[0] >> LINKS);

@@ -231,7 +231,7 @@ static wb_array *start_of(const wb_rule *rule, int number, const wb_tie_group *g
     return array;
 }
 
-/* Of new ones, behind `groups` that are filled; o has the old ones. */
+/* Fills a group of `new`, whose first `groups` groups are filled; o has the old ones. */
 static bool fill_group(wb_optimiser *o, const wb_optimiser *new, int64_t groups,
                        wb_tie_group *group) {
     const wb_member *member = &new->members[group->first];

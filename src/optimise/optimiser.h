@@ -78,7 +78,7 @@ struct wb_optimiser {
     int64_t partial_count;
     struct wb_sharing *sharing;        /* what they are sums of */
     struct wb_part_hidden *hidden;     /* in a step: what its parts have left in hidden states */
-    wb_part_rule parts[WB_PATH_RULES]; /* those behind the last have no path */
+    wb_part_rule parts[WB_PATH_RULES]; /* those after the last have no path */
     wb_layer *model;                   /* owned */
     int64_t step;                      /* steps made, with those that the guard skipped */
     wb_array *count, *fresh_count;     /* held: those that counted, i32, one number */

@@ -201,9 +201,9 @@ static wb_status sum_groups(wb_optimiser *o, const wb_gradients *g) {
     return WB_OK;
 }
 
-/* A count where the loss is computed: a model that was moved alone has left it behind, which does
- * not matter to a rule without states. One that was lost in a device error starts from the steps
- * made. */
+/* A count on the device where the loss is computed. If only the model was moved, the count is still
+ * on the old device; a rule without states does not mind. One that was lost in a device error
+ * starts from the steps made. */
 static bool bring_count(const wb_optimiser *o, const wb_device *device, wb_array **count) {
     const bool is_lost = wb_is_lost(*count);
     if (!is_lost && (*count)->device == device) return true;
@@ -223,7 +223,8 @@ static bool bring_counts(wb_optimiser *o, const wb_device *device) {
     return good;
 }
 
-/* A model that was moved alone has left the scale behind; one that was lost begins again. */
+/* If only the model was moved, the scale is still on the old device; a scale that was lost begins
+ * again. */
 static bool bring_scale(wb_optimiser *o, const wb_device *device) {
     if (!o->scale) return true;
     const bool is_lost = wb_is_lost(o->scale) || wb_is_lost(o->streak);
