@@ -235,8 +235,8 @@ struct wb_layer_class {
     const char *before_keys; /* in text; NULL: ", " */
     const char *equals;      /* between key and value; NULL: "=" */
     const char *former;      /* the name that older versions of Flux have; NULL: this one */
-    /* A size _ in text is that of the input's last dimension but one, where there are three or
-     * more; else that of its first. */
+    /* A size that a text gives as _ is the size of the input's last dimension but one if the input
+     * has three or more dimensions, else the size of its first. */
     bool has_channels;
     /* Of a layer that takes several arrays or gives several, instead of forward: writes its results
      * and returns how many they are, 1 to WB_MOST_ARRAYS; 0 with the error recorded. */

@@ -100,9 +100,9 @@ typedef struct wb_observation {
     void *const *data;
 } wb_observation;
 
-/* Writes the observation. On one of the loader's threads, several at a time with .threads; what it
- * draws follows from seed, and arrays that it makes end with the call; another
- * status than WB_OK ends the epoch as that of prepare does. */
+/* Writes the observation. Called on one of the loader's threads, several at a time with .threads.
+ * Random numbers that it draws follow from seed; arrays that it makes are released after the call.
+ * A status other than WB_OK ends the epoch, as one from prepare does. */
 typedef wb_status wb_getobs_fn(const wb_observation *observation, void *user);
 
 /* One observation as arrays of any size: arrays[0] is its x, arrays[1] its y, arrays[2 + i] what
@@ -191,14 +191,14 @@ WB_API wb_status wb_batch_to(const wb_device *device, wb_batch *batch);
 /* Batches in an epoch. */
 WB_API int64_t wb_loader_length(const wb_loader *loader);
 
-/* The epoch that the next {0} walks, from 0: that of the loaded position (weber/state.h), or the
- * one after the last. */
+/* The number, from 0, of the epoch that the next batch of {0} starts: the epoch of the loaded
+ * position (weber/state.h), or the one after the last. */
 WB_API int64_t wb_loader_epoch(const wb_loader *loader);
 
 /* The next batch: closes the last turn's scope, opens one and fills *batch; a batch of {0} starts
  * an epoch. False, with *batch back at {0}, at the end of the epoch, and as soon as an error is
- * pending: its own, that of the closing scope, or one of the loop's body, so that a loop ends at
- * its first error. Scopes that the body left open are closed as well.
+ * pending: of the loader, of closing the scope, or of the loop's body, so that a loop ends at its
+ * first error. Scopes that the body left open are closed as well.
  *
  * To leave a loop early call wb_batch_end(&batch). After a plain break the scope stays open until
  * the loader's next epoch or its end; a new {0} starts from the beginning in any case. */

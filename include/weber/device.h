@@ -178,7 +178,7 @@ WB_API wb_status wb_device_properties_at(const char *backend, int index, wb_prop
  * WEBER_DEVICE=backend[:index] comes first. An unknown backend there, one that does not work or an
  * index that is out of range is an error. Then comes the preference gpu_backend: one that is
  * unknown, not loaded or not functional is a warning at every call. Then the first backend of
- * wb_supported_gpu_backends() that has a GPU, then the CPU. A device that is no GPU, such as a
+ * wb_supported_gpu_backends() that has a GPU, then the CPU. A device that is not a GPU, such as a
  * processor under OpenCL, is taken only if its backend was named. Where no index was given, it is
  * the backend's first GPU, or its first device.
  *
@@ -219,8 +219,8 @@ typedef struct wb_gpu_device_desc {
 #define wb_gpu_device(...) WB_MAKE(wb_gpu_device_make, gpu_device, __VA_ARGS__)
 WB_API const wb_device *wb_gpu_device_make(wb_gpu_device_desc desc);
 
-/* Forgets what was found: plugins that failed are tried again, devices are counted again, and that
- * there is no GPU is said again. Devices that were handed out stay valid. */
+/* Forgets what was found: plugins that failed are tried again, devices are counted again, and the
+ * message that there is no GPU may come again. Devices that were handed out stay valid. */
 WB_API void wb_reset_gpu_device(void);
 
 /* What wb_get_device() would give, without opening it and without a line in the log. */
@@ -246,8 +246,8 @@ WB_API wb_status wb_device_choice(wb_choice *choice);
  * everything else in it as it was. A file that cannot be read, has faults or cannot be written is a
  * warning, and the program goes on as if there were no preference. */
 
-/* The file's path: the one that is there, or would be made. "" if there is no place for one. Lives
- * until the thread asks again. */
+/* The path of the preference file, or the path where it would be made if there is none yet. "" if
+ * there is no place for one. The text lives until the thread asks again. */
 WB_API const char *wb_preference_file(void);
 
 /* A preference's text, "true" or "false"; NULL where it is not set. Lives until the thread asks
@@ -291,8 +291,9 @@ typedef struct wb_memory_holder {
 } wb_memory_holder;
 WB_API int wb_memory_holders(const wb_device *device, int capacity, wb_memory_holder *holders);
 
-/* From now on live, cached and workspace memory together stay within so many bytes: what does not
- * fit is out of memory, after the cache was given back. 0: no limit but the device's own. */
+/* From now on live, cached and workspace memory together stay within so many bytes. If an
+ * allocation does not fit, the cache is given back; if it still does not fit, it fails as out of
+ * memory. 0: no limit but the device's own. */
 WB_API wb_status wb_memory_limit(const wb_device *device, int64_t bytes);
 
 /* Gives cached memory back to the system. */

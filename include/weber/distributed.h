@@ -48,13 +48,13 @@ typedef struct wb_distributed_desc {
 /* Joins the group of processes that the environment describes, and says which transport has to
  * carry it: wb_distributed_initialize(transport, ...).
  *
- * NULL     any, or the one that WEBER_TRANSPORT names
+ * NULL     the transport that WEBER_TRANSPORT names, else any
  * "local"  the shared memory of this machine (weber run)
  * "MPI"    Open MPI or MPICH (mpiexec)
  * "NCCL"   beside either of these: collectives of the memory of one device of CUDA for each rank
  *          go from device to device, on its queues; arrays elsewhere go as before. The device
- *          becomes the default one, and that of calls that name no number (wb_gpu_device). Sums
- *          are those of the others, bit by bit.
+ *          becomes the default device, also for wb_gpu_device where no number is given. Sums
+ *          equal those of the other transports bit by bit.
  * "RCCL"   the same for AMDGPU
  *
  *     wb_distributed_initialize("NCCL", .devices = (const int[]){2, 3}, .device_count = 2);

@@ -47,9 +47,9 @@ WB_API wb_status wb_gradient_check(wb_array_fn *fn, void *context, int count,
 
 /* J v, the change of y where the arrays change by the tangents: sum over i of dy / d arrays[i]
  * times tangents[i], of y's sizes. Forward mode, by walking backwards twice (Townsend 2017): the
- * cotangent of the arrays is linear in that of y, and its derivative along the tangents is J v.
- * The cost is that of some two walks; y is not computed again. y and the arrays have floating
- * types; tangents[i] has the sizes of arrays[i]. */
+ * cotangent of the arrays is linear in the cotangent of y, and its derivative along the tangents is
+ * J v. It costs about two walks; y is not computed again. y and the arrays have floating types;
+ * tangents[i] has the sizes of arrays[i]. */
 WB_API wb_array *wb_jvp(wb_array *y, int count, wb_array *const *arrays, wb_array *const *tangents);
 
 /* J (count(y), count(x)): element (k, i) is d y_k / d x_i, elements counted in memory's order,
@@ -125,10 +125,11 @@ typedef struct wb_function_desc {
     void (*release)(void *context); /* when no recipe has the function any more; default: nothing */
 } wb_function_desc;
 
-/* value(context, count, arrays), whose derivative in arrays is pullback's, and not that of what
- * value is made of. Both work with arrays and are called at once: value here, pullback when a
- * gradient is taken. What pullback makes is an ordinary recipe: its derivative is the second one.
- * Arrays that value takes from elsewhere get no gradient. (rrule of ChainRules, custom_vjp of JAX)
+/* value(context, count, arrays). Its derivative in arrays is what pullback gives, not the
+ * derivative of what value is made of. Both work with arrays and are called at once: value here,
+ * pullback when a gradient is taken. What pullback makes is an ordinary recipe: its derivative is
+ * the second one. Arrays that value takes from elsewhere get no gradient. (rrule of ChainRules,
+ * custom_vjp of JAX)
  *
  *     wb_array *y = wb_function(1, &x, .value = solve, .pullback = solve_pullback);
  *

@@ -268,7 +268,7 @@ typedef struct wb_batchnorm_desc {
     wb_dtype dtype;                        /* default f32 */
     wb_array *given_beta, *given_gamma;    /* instead of zeros, ones (channels) */
     wb_array *given_mean, *given_variance; /* instead of zeros, ones (channels) */
-    bool sync; /* in training, the batch is that of all ranks together (weber/distributed.h) */
+    bool sync; /* in training, statistics of all ranks' batches (weber/distributed.h) */
 } wb_batchnorm_desc;
 
 /* y = activation(γ (x - μ) / √(σ² + eps) + β), each channel by itself; x (..., channels, N). In
@@ -543,9 +543,10 @@ typedef struct wb_recurrent_desc {
  * With .lengths sequences of a batch have lengths of their own: x comes with lengths (N), integers,
  * before any states, and y is returned with them: wb_apply_many(lstm, 2, {x, lengths}, 2, {y,
  * lengths}). From step lengths[n] on, x holds padding, which changes nothing, forward and backward:
- * y is 0 there, and the last state is that of step lengths[n] - 1; a length beyond time is time's,
- * and of length 0 the state stays as it began. In a chain lengths go past layers of one array, so
- * that a second .lengths layer gets them. (PyTorch's pack_padded_sequence, for any order.)
+ * y is 0 there, and the last state is the state after step lengths[n] - 1. A length beyond time
+ * counts as time; with length 0 the state stays as it began. In a chain lengths go past layers of
+ * one array, so that a second .lengths layer gets them. (PyTorch's pack_padded_sequence, for any
+ * order.)
  *
  * A cell is one step: x (in) or (in, N), and the states, give the next states, of which the first
  * is the output. (Hochreiter and Schmidhuber 1997; Cho et al. 2014; Flux 0.16, whose arrays are
@@ -674,8 +675,8 @@ WB_API wb_layer *wb_pairwise_fusion_make(wb_connection *connection, int64_t coun
 #define wb_maxout(...) wb_maxout_make(WB_LAYERS(__VA_ARGS__))
 WB_API wb_layer *wb_maxout_make(int64_t count, wb_layer *const *layers);
 
-/* A function as a layer. Its name for printing and files is that of its operation, or the one that
- * wb_register_function gave it; wb_fn_named says another for printing. */
+/* A function as a layer. For printing and files it has the name of its operation, or the name that
+ * wb_register_function gave it; wb_fn_named sets another name for printing. */
 WB_API wb_layer *wb_fn(wb_activation *function);
 WB_API wb_layer *wb_fn_named(const char *name, wb_activation *function);
 
@@ -696,8 +697,8 @@ WB_API wb_layer *wb_chain_make(int64_t count, wb_layer *const *layers);
 /* How many layers a chain has; -1 if the layer is not a Chain. */
 WB_API int64_t wb_chain_count(wb_layer *chain);
 
-/* Layer i, which belongs to the chain: from 1, or from the end, -1 being the last one; that of a
- * name. NULL with WB_ERROR_ARGUMENT where there is none. */
+/* Layer i, counted from 1, or from the end (-1 is the last one); or the layer with a name. It
+ * belongs to the chain. NULL with WB_ERROR_ARGUMENT if there is none. */
 WB_API wb_layer *wb_chain_at(wb_layer *chain, int64_t i);
 WB_API wb_layer *wb_chain_get(wb_layer *chain, const char *name);
 

@@ -40,7 +40,7 @@ typedef struct wb_loss_desc {
                           term, also where the number is 0; 0 times a term that is not finite is
                           0 */
     wb_array *class_weights; /* (K), one for each place along dim. Where a loss adds over classes,
-                                that of the target's class counts in the mean's sum(w) */
+                                the weight of the target's class enters sum(w) */
     /* where y is this the term does not count; default: none. Of crossentropies it is an integer
      * label, which need not be a class: -100 */
     int64_t ignore WB_DEFAULT(INT64_MIN);
@@ -106,8 +106,8 @@ WB_LOSS(gaussian_nll_loss)
 
 /* Classes lie along dim. y is one-hot or probabilities, of p's sizes, or integer labels 0 to K - 1
  * of p's sizes without dim. Labels that are in memory are checked at the call: one out of range is
- * an error that names its position; others are checked where they are computed, and the error is
- * that of the next read.
+ * an error that names its position; others are checked where they are computed, and the next read
+ * reports the error.
  *
  * crossentropy:      -sum_k y log(p + eps), with 0 log 0 = 0
  * logitcrossentropy: -sum_k y logsoftmax(p): of logits, and the stable one
@@ -189,9 +189,9 @@ WB_API wb_array *wb_binary_label_smoothing(wb_array *y, double a);
 
 /* ---- accuracy ---- */
 
-/* Share of columns whose largest entry of p (K, ...) is that of y (K, ...), or is the label y
- * (...): one number, f32. Read it by wb_item, or sum several first: it is computed when it is read.
- * A column with a NaN is wrong. Labels are checked as those of losses are. */
+/* Share of columns in which p (K, ...) has its largest entry where y (K, ...) has its largest, or
+ * at the label y (...): one number, f32. Read it by wb_item, or sum several first: it is computed
+ * when it is read. A column with a NaN is wrong. Labels are checked as those of losses are. */
 WB_API wb_array *wb_accuracy(wb_array *p, wb_array *y);
 
 #ifdef __cplusplus

@@ -38,9 +38,9 @@ WB_API wb_array *wb_apply(wb_layer *layer, wb_array *x);
 WB_API int wb_apply_many(wb_layer *layer, int count, wb_array *const *inputs, int capacity,
                          wb_array **results);
 
-/* The results of a chain's layers, one after another: out[i] is that of layer i + 1, of at most
- * capacity. Returns how many layers there are (0 for an empty chain, and on failure, when all are
- * NULL). */
+/* The results of a chain's layers, one after another: out[i] is the result of layer i + 1, for at
+ * most capacity layers. Returns how many layers there are (0 for an empty chain, and on failure,
+ * when all are NULL). */
 WB_API int64_t wb_activations(wb_layer *chain, wb_array *x, int64_t capacity, wb_array **out);
 
 /* Sizes of an array, first dimension fastest; ndim -1: there is none. */

@@ -104,7 +104,7 @@ WB_API wb_array *wb_isnan(wb_array *x);
 WB_API wb_array *wb_isinf(wb_array *x);
 WB_API wb_array *wb_isfinite(wb_array *x);
 
-/* x log x, and x log y; 0 where x is 0 and the other is no NaN. */
+/* x log x, and x log y; 0 where x is 0 and the other is not NaN. */
 WB_API wb_array *wb_xlogx(wb_array *x);
 WB_API wb_array *wb_xlogy(wb_array *x, wb_array *y);
 
@@ -167,8 +167,8 @@ WB_API wb_array *wb_all_make(wb_array *x, int ndim, const int64_t *dims);
  * |x|; -INFINITY: the smallest; 0: how many differ from 0. Integers are converted to f32, halves
  * added up in f32; of nothing, 0. Where powers would overflow or vanish, x is divided by its
  * largest first, for p < 0 by its smallest: the 2-norm of (1e20, 1) is 1e20. From |p| = 2^30 on
- * (f64: 2^60) it is that of +-INFINITY to the last digit. The gradient is 0 where x or the norm is.
- * Fails with WB_ERROR_ARGUMENT if p is NaN. */
+ * (f64: 2^60) it equals the norm of p = +-INFINITY to the last digit. The gradient is 0 where x or
+ * the norm is. Fails with WB_ERROR_ARGUMENT if p is NaN. */
 WB_API wb_array *wb_norm(wb_array *x, double p);
 #define wb_norm_dims(x, p, ...) wb_norm_make(x, p, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_norm_make(wb_array *x, double p, int ndim, const int64_t *dims);
@@ -384,8 +384,8 @@ WB_API wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updat
 
 /* The same with the largest, the smallest, or the product of base's slice and the updates of its
  * position; base's where it has none. A NaN among them is the result. Where several are the largest
- * or smallest, base included, they share the gradient; that of products is right where numbers are
- * 0 (PyTorch's scatter_reduce). In log2(n) rounds over n sorted positions. */
+ * or smallest, base included, they share the gradient; the gradient of products is right where
+ * numbers are 0, too (PyTorch's scatter_reduce). Takes log2(n) rounds over n sorted positions. */
 WB_API wb_array *wb_scatter_max(wb_array *base, wb_array *index, wb_array *updates, int dim);
 WB_API wb_array *wb_scatter_min(wb_array *base, wb_array *index, wb_array *updates, int dim);
 WB_API wb_array *wb_scatter_mul(wb_array *base, wb_array *index, wb_array *updates, int dim);

@@ -90,8 +90,8 @@ WB_API wb_array *wb_optimiser_aux(wb_optimiser *optimiser, const char *name);
 /* ---- what a loss was divided by ----
  *
  * Batches, the micro-batches of one, and the batches of several ranks are parts of a whole, whose
- * loss is sum(w l) / sum(w) over the parts: that of one batch with all observations, however these
- * are cut. w is what the loss l of a part was divided by:
+ * loss is sum(w l) / sum(w) over the parts: the loss of one batch with all observations, however
+ * these are cut. w is what the loss l of a part was divided by:
  *
  * - what a loss function says by wb_divided_by, the last time it does;
  * - else, where it calls one loss of weber/losses.h with .weights, .class_weights or .ignore, the
@@ -183,8 +183,8 @@ typedef struct wb_setup_desc {
     double clip_total_norm;      /* the 2-norm of all gradients is made at most this; 0: not */
     wb_path_rule paths[WB_PATH_RULES]; /* what has a rule of its own; the first that matches */
     /* several processes train one model (weber/distributed.h): rank 0's parameters are sent to all
-     * now, and each step is that of one process over the batches of all ranks together; what layers
-     * write is as with micro-batches, but hidden states are each rank's own */
+     * now, and each step is the step of one process over the batches of all ranks together; what
+     * layers write is as with micro-batches, but hidden states are each rank's own */
     bool distributed;
     wb_dtype send; /* bf16: ranks send f32 gradients so, and add them in f32; default f32 */
     int zero;      /* 1: states are divided among the ranks; needs .distributed; default 0 */
@@ -212,11 +212,12 @@ typedef struct wb_setup_desc {
  * wb_withgradient_for. Saved in checkpoints.     (Micikevicius and others 2018)
  *
  * Micro-batches: with .micro_batches = k, wb_train_step and wb_train compute a batch as k parts one
- * after another, which takes the memory of a k-th of it; the step is that of the whole batch. A
- * loss is called for each part, with views of the batch's arrays: of x, and of y and more where
- * their last size is x's, whatever it stands for (10 weights of classes beside a batch of 10 are
- * cut, too: give such arrays by user). Gradients and losses are means over what the parts' losses
- * were divided by (wb_divided_by); what the loss hands out is that of the last part that has some.
+ * after another, which takes the memory of a k-th of it; the step is the same as for the whole
+ * batch. A loss is called for each part, with views of the batch's arrays: of x, and of y and more
+ * where their last size is x's, whatever it stands for (10 weights of classes beside a batch of 10
+ * are cut, too: give such arrays by user). Gradients and losses are means over what the parts'
+ * losses were divided by (wb_divided_by); what the loss hands out (wb_aux) comes from the last part
+ * that has some.
  *
  * What layers write in parts: floating states become means over observations; integers and bools
  * must be the same in all parts (a count of steps, not of observations), or the step is an error
@@ -282,10 +283,10 @@ WB_API wb_status wb_adjust_named(wb_optimiser *optimiser, const char *setting, d
 WB_API wb_status wb_adjust_path(wb_optimiser *optimiser, const char *path, const char *setting,
                                 double value);
 
-/* The setting of that name, as it is now: that of the rule, by schedules and wb_adjust, or of the
- * first array that path matches (as for wb_freeze) and whose rule has it; path NULL: of the rule
- * that wb_setup was given, else the first of .paths that has it. NaN on failure; an unknown name is
- * an error that lists the settings. */
+/* The setting's value now, as schedules and wb_adjust have left it. path NULL: in the rule that
+ * wb_setup was given, else in the first of .paths that has it; otherwise for the first array that
+ * path matches (as for wb_freeze) and whose rule has it. NaN on failure; an unknown name is an
+ * error that lists the settings. */
 WB_API double wb_optimiser_setting(wb_optimiser *optimiser, const char *path, const char *setting);
 
 /* The state that the rule keeps for the array at path ("layers.1.weight"), by its name in files: m
@@ -302,10 +303,10 @@ WB_API wb_status wb_optimiser_set(wb_optimiser *optimiser, const char *path, con
 WB_API wb_layer *wb_averaged(wb_optimiser *optimiser);
 
 /* Where path matches, neither parameters nor their state change from the next step on, until they
- * are thawed; steps meanwhile do not count for them. A path is that of a parameter or of a layer
- * above it ("layers.1"), * stands for any letters ("*.bias"); NULL: all. Arrays that are tied
- * freeze together. Statistics of BatchNorm and other states of layers are no parameters and move
- * on, unless the layer is in test mode (wb_test_mode). A path that matches nothing is an error. */
+ * are thawed; steps meanwhile do not count for them. A path names a parameter or a layer above it
+ * ("layers.1"), * stands for any letters ("*.bias"); NULL: all. Arrays that are tied freeze
+ * together. Statistics of BatchNorm and other states of layers are no parameters and move on,
+ * unless the layer is in test mode (wb_test_mode). A path that matches nothing is an error. */
 WB_API wb_status wb_freeze(wb_optimiser *optimiser, const char *path);
 WB_API wb_status wb_thaw(wb_optimiser *optimiser, const char *path);
 

@@ -281,7 +281,7 @@ typedef struct wb_call {
      * argument i of the epilogue. */
     bool is_aligned;
     uint64_t aligned_arguments;
-    wb_matmul_call matmul; /* of these the one that the kind is about */
+    wb_matmul_call matmul; /* of these, the member for the kind is set */
     wb_window_call window;
     wb_index_call index;
     wb_attention_call attention;

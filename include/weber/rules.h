@@ -51,7 +51,7 @@ typedef enum wb_setting_kind {
 } wb_setting_kind;
 
 typedef struct wb_rule_setting {
-    const char *name; /* in files, for wb_adjust_named, and that of the desc's member; NULL: none */
+    const char *name; /* in files, for wb_adjust_named, and of the desc's member; NULL: none */
     wb_setting_kind kind;
     double fallback;  /* where the desc's member is 0; 0 where its maker writes the defaults */
     size_t offset;    /* of the desc's member */
@@ -156,8 +156,8 @@ typedef struct wb_adam_desc {
 #define wb_descent(...) WB_MAKE(wb_descent_make, descent, __VA_ARGS__)
 WB_API wb_rule wb_descent_make(wb_descent_desc desc);
 
-/* v = rho v + eta g;  x -= v. So another eta (wb_adjust) is that of gradients from then on; torch
- * has it outside of v. */
+/* v = rho v + eta g;  x -= v. So a new eta (wb_adjust) applies to gradients from then on only;
+ * PyTorch multiplies v by eta instead, so that a new one applies to all of v. */
 #define wb_momentum(...) WB_MAKE(wb_momentum_make, momentum, __VA_ARGS__)
 WB_API wb_rule wb_momentum_make(wb_momentum_desc desc);
 

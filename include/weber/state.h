@@ -83,8 +83,8 @@ typedef struct wb_load_desc {
 } wb_load_desc;
 
 /* wb_load("m.bson", model), wb_load("m.bson", model, .key = "model_state"): arrays of the file into
- * the model's places, by path. Each goes to the device and into the type of the one that it
- * replaces. Functions, probabilities and modes stay the model's own.
+ * the model's places, by path. Each is moved to the device, and converted to the type, of the array
+ * that it replaces. Functions, probabilities and modes stay the model's own.
  *
  * A missing array, one that no place takes (unless .partial), and other sizes are errors that name
  * path and sizes, and nothing has changed. As in Flux.loadmodel!, a bias that is absent here and
@@ -230,8 +230,8 @@ typedef struct wb_parse_desc {
 
 /* A new model of a text as wb_save writes it and a person would write it in Flux, its arrays as
  * their makers begin them: wb_parse("Chain(Dense(784 => 128, relu), Dense(128 => 10))"). Where a
- * size is _, as in Dense(_ => 5) or BatchNorm(_), it is that of the features or channels which
- * reach the layer from an input of the given sizes: wb_parse(text, .input = {28, 28, 1, 32}),
+ * size is _, as in Dense(_ => 5) or BatchNorm(_), it becomes the number of features or channels
+ * that reach the layer from an input of the given sizes: wb_parse(text, .input = {28, 28, 1, 32}),
  * Flux's @autosize. NULL with WB_ERROR_FORMAT for any other text, with WB_ERROR_UNSUPPORTED for
  * a layer or function that Weber does not have (wb_register_layer). */
 #define wb_parse(...) WB_MAKE(wb_parse_make, parse, __VA_ARGS__)
@@ -267,13 +267,13 @@ WB_API int64_t wb_file_size(const wb_file *file);       /* bytes */
 WB_API const wb_record *wb_file_metadata(const wb_file *file);
 
 /* A text that wb_save_named put there (wb_text): among the metadata of safetensors, a value of BSON
- * and npz. It lives as long as the file is open. NULL, with an error, where there is none of the
+ * and npz. It lives as long as the file is open. NULL, with an error, if there is no text of this
  * name. */
 WB_API const char *wb_file_text(const wb_file *file, const char *name);
 
 /* An array that wb_save_named put there, such as a mean by which inputs are scaled:
- * wb_file_array(file, "mean"), as wb_record_array gives it, on the CPU. NULL, with an error, where
- * there is none of the name. */
+ * wb_file_array(file, "mean"), as wb_record_array gives it, on the CPU. NULL, with an error, if
+ * there is no array of this name. */
 WB_API wb_array *wb_file_array(const wb_file *file, const char *name);
 
 /* The model as a tree without a file, of the shape that Flux.state gives: maps and lists of its

@@ -74,7 +74,7 @@ typedef struct wb_device_move {
     size_t bytes;     /* of a part, at least 1 */
     const void *from; /* the driver's addresses; they do not overlap */
     void *to;         /* gather: the ranks' parts, one after the other */
-    /* exchange: from one rank's part to that of the next one */
+    /* exchange: from one rank's part to the next rank's part */
     size_t from_stride, to_stride;
 } wb_device_move;
 
