@@ -225,9 +225,9 @@ struct wb_layer_class {
     /* One line, "Dense(784 => 128, relu)"; brief: as places in messages want it, without settings.
      * NULL: by the table. */
     void (*describe)(const wb_layer *layer, bool brief, char *text, size_t size_bytes);
-    /* Numbers that are not given, from arrays that are; NULL: those of rows with given_by: a number
-     * of an array (n), a PAIR of one whose sizes are its groups, the last one first, as (out, in),
-     * sizes of any. */
+    /* Fills numbers that are not given, from arrays that are. NULL: fills the rows with given_by: a
+     * number from an array (n), a PAIR from an array whose sizes are its groups, the last one
+     * first, as (out, in), sizes from any array. */
     void (*derive)(wb_layer *layer);
     /* Checks that need several settings, and arrays that are still missing; all settings are within
      * their ranges. False with the error recorded. NULL: nothing. */
@@ -238,11 +238,11 @@ struct wb_layer_class {
     /* A size that a text gives as _ is the size of the input's last dimension but one if the input
      * has three or more dimensions, else the size of its first. */
     bool has_channels;
-    /* Of a layer that takes several arrays or gives several, instead of forward: writes its results
-     * and returns how many they are, 1 to WB_MOST_ARRAYS; 0 with the error recorded. */
+    /* Instead of forward, for a layer that takes several arrays or gives several: writes its
+     * results and returns how many they are, 1 to WB_MOST_ARRAYS; 0 with the error recorded. */
     int (*forward_many)(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results);
-    /* Of a layer whose results depend on positions: offset of its wb_positions; 0: there are none.
-     * And how many positions it takes, 0 where a cache does not concern it; NULL: any number. */
+    /* For a layer whose results depend on positions: the offset of its wb_positions (0: it has
+     * none), and how many positions it takes (0: a cache does not concern it; NULL: any number). */
     size_t positions;
     int64_t (*most_positions)(const wb_layer *layer);
 };

@@ -225,9 +225,9 @@ typedef struct wb_upsample_desc {
 
 /* x (W, [H, [D,]] C, N) to (W', ..., C, N), W' = floor(scale W) or size. nearest: each pixel is
  * repeated, so that scale is whole and size a multiple of W. linear, bilinear, trilinear, for one,
- * two and three spatial dimensions: y_i is between the pixels beside i (W - 1) / (W' - 1), counted
- * from 0, as in Flux, whose corners stay; with .align_corners = false beside max(0, (i + 1/2) W /
- * W' - 1/2). wb_upsample(WB_UPSAMPLE_BILINEAR, {2}). (Flux)
+ * two and three spatial dimensions: y_i is interpolated between the pixels on both sides of place i
+ * (W - 1) / (W' - 1), counted from 0, so that corners stay, as in Flux; with .align_corners = false
+ * the place is max(0, (i + 1/2) W / W' - 1/2). wb_upsample(WB_UPSAMPLE_BILINEAR, {2}). (Flux)
  *
  * Fails with WB_ERROR_ARGUMENT on scale and size both, none, or that are not whole where they have
  * to be, with WB_ERROR_SHAPE on an x of other dimensions, and where size is not a multiple of
@@ -272,14 +272,15 @@ typedef struct wb_batchnorm_desc {
 } wb_batchnorm_desc;
 
 /* y = activation(γ (x - μ) / √(σ² + eps) + β), each channel by itself; x (..., channels, N). In
- * training μ and σ² are those of the batch, σ² over its n numbers, and the running ones, which test
- * mode takes, become (1 - momentum) μ + momentum μ_batch, with σ² over n - 1. (Ioffe and Szegedy
- * 2015; Flux) Paths: "β", "γ"; "μ", "σ²", which are moved and saved but not trained; a channel's
- * stay where the batch's are not finite.
+ * training μ and σ² are the batch's, with σ² over its n numbers. Test mode takes running values,
+ * which each forward pass in training makes (1 - momentum) μ + momentum μ_batch, and the same for
+ * σ², with the batch's σ² over n - 1. (Ioffe and Szegedy 2015; Flux) Paths: "β", "γ"; "μ", "σ²",
+ * which are moved and saved but not trained; they stay as they are for channels where the batch's
+ * are not finite.
  *
  * .affine = false: without γ and β. .track_stats = false: the batch's μ and σ² in test mode too.
- * One number for each channel in training is WB_ERROR_ARGUMENT. sync: two all-reduces forward, two
- * backward; all ranks must call the layer, those without observations, too; with one rank it
+ * Training with one number for each channel is WB_ERROR_ARGUMENT. sync: two all-reduces forward,
+ * two backward; all ranks must call the layer, those without observations, too; with one rank it
  * changes nothing. */
 #define wb_batchnorm(...) WB_MAKE(wb_batchnorm_make, batchnorm, __VA_ARGS__)
 WB_API wb_layer *wb_batchnorm_make(wb_batchnorm_desc desc);
@@ -532,8 +533,8 @@ typedef struct wb_recurrent_desc {
 /* Recurrent layers over x (in, time) or (in, time, N), which give y (out, time[, N]); the state
  * begins as zeros, or as given: wb_apply_many(lstm, 3, {x, h, c}), each (out) or (out, N). The
  * results are y, then the lengths if they came with x (see below), then, with return_state, the
- * last states h and, of an LSTM, c. wb_lstm(3, 5). With g = wi x + wh h + bias, in
- * blocks of `out` rows, and bias_h, where there is one, beside each wh h:
+ * last states h and, of an LSTM, c. wb_lstm(3, 5). With g = wi x + wh h + bias, in blocks of `out`
+ * rows, and bias_h, if there is one, added to each wh h:
  *
  *     RNN    h' = activation(g)
  *     LSTM   c' = σ(g_1) c + σ(g_0) tanh(g_2), h' = σ(g_3) tanh(c')
@@ -548,13 +549,13 @@ typedef struct wb_recurrent_desc {
  * one array, so that a second .lengths layer gets them. (PyTorch's pack_padded_sequence, for any
  * order.)
  *
- * A cell is one step: x (in) or (in, N), and the states, give the next states, of which the first
+ * A cell is one step: x (in) or (in, N), and the states, give the next states; the first of these
  * is the output. (Hochreiter and Schmidhuber 1997; Cho et al. 2014; Flux 0.16, whose arrays are
  * cell.Wi, cell.Wh and cell.bias, in GRUs cell.b; further ones are cell.bias_h, and of cells state0
  * and cell0. docs/files.md: PyTorch's.)
  *
  * Fails with WB_ERROR_SHAPE on input, states or given arrays of other sizes, and with
- * WB_ERROR_ARGUMENT on a setting that is another kind's. */
+ * WB_ERROR_ARGUMENT on a setting that only another kind has. */
 #define wb_rnn(...)         WB_MAKE(wb_rnn_make, recurrent, __VA_ARGS__)
 #define wb_lstm(...)        WB_MAKE(wb_lstm_make, recurrent, __VA_ARGS__)
 #define wb_gru(...)         WB_MAKE(wb_gru_make, recurrent, __VA_ARGS__)
@@ -580,8 +581,7 @@ WB_API wb_layer *wb_gru_v3_cell_make(wb_recurrent_desc desc);
  *
  * The states are at "hidden" and "hidden2"; they are not saved, and a copy of the model starts
  * afresh. A cell is any layer that takes x, or x and its states, and gives its next states, at most
- * two, of which the first is the output. Fails with WB_ERROR_SHAPE where the states are those of
- * another batch size. */
+ * two; the first is the output. Fails with WB_ERROR_SHAPE if the states have another batch size. */
 WB_API wb_layer *wb_recur(wb_layer *cell);
 
 typedef struct wb_recurrence_desc {

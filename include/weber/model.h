@@ -115,8 +115,8 @@ typedef struct wb_parameter {
 } wb_parameter;
 
 /* True with the next array of the model, false after the last one and while an error is pending,
- * so that a loop ends at the first one. An array in two
- * places, or beside its transpose, comes once. Inside a loss, too; decay by hand:
+ * so that a loop ends at the first error. An array in two places, or beside its transpose, comes
+ * once. May be used inside a loss; weight decay by hand:
  *
  *     for (wb_parameter p = {0}; wb_next_parameter(model, &p);)
  *         if (p.is_trainable) l = wb_add(l, wb_mul_number(wb_sum(wb_square(p.array)), 1e-4)); */

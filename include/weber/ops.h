@@ -8,11 +8,11 @@
  * type. Beside whole numbers (u8, i32, i64; bool counts as i64):
  *
  *   - one with a fraction, an infinity or NaN makes the result f32, as an f32 array would;
- *   - a whole one keeps their type. Where it is computed with or stored (arithmetic, select, full,
- *     pad, slice_set) and the type does not hold it, that is WB_ERROR_ARGUMENT: u8 and 300, or -1.
+ *   - a whole one keeps their type. In arithmetic, and where it is stored (select, full, pad,
+ *     slice_set), one that the type does not hold is WB_ERROR_ARGUMENT: u8 and 300, or -1.
  *   - Compared (eq to ge) it counts by its value, fractions too, and no u8 is below -1. So it does
- *     as a bound (max, min, clamp): wb_clamp(x, -1, 300) changes no u8; but where a bound that the
- *     type does not hold would be the result, as of wb_max(x, wb_number(300)), that is the error;
+ *     as a bound (max, min, clamp): wb_clamp(x, -1, 300) changes no u8; but it is an error if the
+ *     result would be a bound that the type does not hold, as in wb_max(x, wb_number(300));
  *   - wb_late, and arithmetic of numbers alone, may be any number: the result is f32.
  *
  *     wb_array *y = wb_tanh(wb_add(wb_matmul(W, x), b));
@@ -259,14 +259,13 @@ WB_API wb_array *wb_sinusoidal(wb_dtype dtype, int64_t features, int64_t length)
 /* The same at these positions, numbers (length). */
 WB_API wb_array *wb_sinusoidal_at(wb_dtype dtype, int64_t features, wb_array *positions);
 
-/* Einstein's sum: a letter for each dimension of each array, and after -> those of the result in
- * its order; letters that the result lacks are summed. wb_einsum("ij,jk->ik", A, B) is a matrix
- * product, "ii->i" a diagonal, "ij->" a sum, "bij,bjk->bik" a batch. Without -> the result has the
- * letters that stand once, in the order of ASCII. Blanks are ignored. Arrays are multiplied from
- * left to right by wb_matmul (whole numbers and bool as products and sums of i64, which the result
- * is, too); at most 8 dimensions at once. Fails
- * with WB_ERROR_ARGUMENT or WB_ERROR_SHAPE, naming the letter, on texts and sizes that do not
- * fit. */
+/* Einstein's sum: a letter for each dimension of each array, and after -> the letters of the
+ * result, in its order; letters that the result lacks are summed over. wb_einsum("ij,jk->ik", A, B)
+ * is a matrix product, "ii->i" a diagonal, "ij->" a sum, "bij,bjk->bik" a batch. Without -> the
+ * result has the letters that stand once, in the order of ASCII. Blanks are ignored. Arrays are
+ * multiplied from left to right by wb_matmul (whole numbers and bool as products and sums of i64,
+ * which the result is, too); at most 8 dimensions at once. Fails with WB_ERROR_ARGUMENT or
+ * WB_ERROR_SHAPE, naming the letter, on texts and sizes that do not fit. */
 #define wb_einsum(text, ...) wb_einsum_make(text, WB_ARRAYS(__VA_ARGS__))
 WB_API wb_array *wb_einsum_make(const char *text, int count, wb_array *const *arrays);
 
@@ -364,9 +363,9 @@ WB_API wb_array *wb_cumprod(wb_array *x, int dim);
 
 /* ---- indexing ---- */
 
-/* The slices of x at positions index (i32 or i64, from 0) of dimension dim: sizes of x with that
- * dimension replaced by those of index. Embedding: wb_gather(table, tokens, 1). A position out of
- * range is an error. */
+/* The slices of x at positions index (i32 or i64, from 0) of dimension dim: the result has x's
+ * sizes, with the sizes of index in place of that dimension. Embedding: wb_gather(table, tokens,
+ * 1). A position out of range is an error. */
 WB_API wb_array *wb_gather(wb_array *x, wb_array *index, int dim);
 
 /* Elements of x along dim at the positions in index, which has x's sizes but for dim: y(.., i, ..)

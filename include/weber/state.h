@@ -17,9 +17,9 @@
  * The format follows the name: .bson (Julia's BSON.jl, as Flux saves), .safetensors, .npy, .npz.
  * Arrays are copied to the host on the way out, wherever they are, and the model stays where it is;
  * a file never depends on a device. Saving is atomic: at any moment the name is the old file or the
- * new one, whole; what a killed save had written stays beside it, under the name with a dot and six
- * letters more. Nothing in a file is ever executed. Errors: weber/error.h; a damaged file is
- * WB_ERROR_FORMAT and names path and offset. */
+ * new one, whole; a killed save may leave PATH.XXXXXX (six letters) beside it. Nothing in a file is
+ * ever executed. Errors: weber/error.h; a damaged file is WB_ERROR_FORMAT and names path and
+ * offset. */
 #ifndef WEBER_STATE_H
 #define WEBER_STATE_H
 
@@ -99,17 +99,18 @@ typedef struct wb_load_desc {
  *
  * wb_load_from(model, old, .layers = no_dropout) loads Chain(Dense, Dense) into Chain(Dense,
  * Dropout, Dense), and the other way round. If one of the two chains is longer after the filter,
- * its further layers are arrays without a place, or places without an array: an error, unless
- * .partial allows the former. */
+ * its further layers are arrays without a place, or places without an array. That is an error, but
+ * .partial allows arrays without a place. */
 #define wb_load(...) WB_MAKE(wb_load_make, load, __VA_ARGS__)
 WB_API wb_status wb_load_make(wb_load_desc desc);
 
-/* The way back, into objects that there are: the same list. Models and trees as wb_load; an
- * optimiser over a model of the same structure and with the same kind of rule, whose settings
- * become those of the file; a loader over as much data, with the same batchsize, shuffle and
- * drop_partial: its next {0} goes on with the batch after the last one that was handed out. An
- * array keeps its numbers: to load into it put it into a tree. Ties stay. All or nothing: where one
- * does not fit, the error names file, path, and both sizes or numbers, and none has changed. */
+/* The opposite of wb_save_named, into objects that exist: takes the same list. Models and trees as
+ * wb_load; an optimiser over a model of the same structure and with the same kind of rule, which
+ * gets the file's settings; a loader over as much data, with the same batchsize, shuffle and
+ * drop_partial: its next {0} goes on with the batch after the last one that was handed out. A bare
+ * array in the list keeps its numbers: to load into it, put it into a tree. Ties stay. All or
+ * nothing: if one does not fit, the error names file, path, and both sizes or numbers, and nothing
+ * has changed. */
 #define wb_load_named(path, ...)                                                                   \
     wb_load_named_make(path,                                                                       \
                        (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),      \
@@ -136,8 +137,8 @@ WB_API wb_status wb_load_named_make(const char *path, int64_t count, const wb_na
  *     } */
 
 /* Saves the objects as the file with that number, which is not negative; makes the folder if there
- * is none. When the new file is whole, those before it are removed but for the keep - 1 newest
- * (keep 0: but for 2), and so are files that killed writers did not finish. */
+ * is none. When the new file is whole, older files are removed, except the keep - 1 newest of them
+ * (keep 0: except 2), and so are files that killed writers did not finish. */
 #define wb_checkpoint_save(path, number, keep, ...)                                                \
     wb_checkpoint_save_make(path, number, keep,                                                    \
                             (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)), \
