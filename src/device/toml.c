@@ -24,7 +24,7 @@ static const char *skip_spaces(const char *at, const char *end) {
     return at;
 }
 
-/* Behind a string in one or three quotes of either kind; NULL: it does not end. */
+/* The place after a string in one or three quotes of either kind; NULL: it does not end. */
 static const char *skip_string(const char *at, const char *end) {
     const char quote = *at;
     const bool is_long = end - at >= 3 && at[1] == quote && at[2] == quote;
@@ -41,8 +41,8 @@ static const char *skip_string(const char *at, const char *end) {
     return NULL;
 }
 
-/* Behind the newline that ends what begins here, outside of strings and brackets; *last is where
- * that ends itself. NULL: it does not end. */
+/* The place after the newline that ends the entry that begins here, outside of strings and
+ * brackets; *last is where the entry itself ends. NULL: it does not end. */
 static const char *skip_entry(const char *at, const char *end, const char **last) {
     int depth = 0;
     *last = at;
