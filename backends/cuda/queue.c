@@ -156,7 +156,7 @@ static void keep_fault(wb_gpu_queue *queue, wb_gpu_outcome o) {
                            o.error);
 }
 
-/* What was fetched has come; the outcome is that of the wait. */
+/* What was fetched has come; the outcome is the wait's. */
 static void look(wb_gpu_queue *queue, wb_gpu_outcome o) {
     wb_gpu_landing_empty(&queue->landing, o.error);
     if (!o.error) o = look_at_status(queue);

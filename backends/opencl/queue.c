@@ -146,7 +146,7 @@ typedef struct event {
 
 cl_int wb_cl_mark(const wb_cl_queue *queue, cl_event *marker) {
     const cl_int code = cl.EnqueueMarkerWithWaitList(queue->queue, 0, NULL, marker);
-    return code == CL_SUCCESS ? cl.Flush(queue->queue) : code; /* who waits is another queue */
+    return code == CL_SUCCESS ? cl.Flush(queue->queue) : code; /* another queue waits for it */
 }
 
 cl_int wb_cl_wait_for(const wb_cl_device *device, const wb_cl_queue *queue, cl_event marker,

@@ -83,8 +83,8 @@ static bool evaluate_inputs(int ninputs, wb_array *const *inputs) {
     return true;
 }
 
-/* A safety net for who never reads anything: past the budget an operation's inputs are evaluated,
- * which cuts no recipe. Not while a loss is built: a step stays one plan. */
+/* A safety net for programs that never read anything: past the budget an operation's inputs are
+ * evaluated, which cuts no recipe. Not while a loss is built: a step stays one plan. */
 static bool wants_inputs(wb_thread *thread) {
     if (thread->is_walking || thread->is_sizing || thread->depth > 0) return false;
     if (is_eager()) return true;

@@ -252,7 +252,7 @@ static int32_t result_of(const wb_graph *graph, int32_t call, int number) {
     return call;
 }
 
-/* In a body: an array of outside, which is no carry and no slice. */
+/* In a body: an array from outside that is neither a carry nor a slice. */
 static bool is_captured(const wb_graph *graph, const wb_argument *a) {
     const wb_body *body = graph->tape->body;
     if (!body || a->memory >= (uint32_t)graph->leaf_count) return false;

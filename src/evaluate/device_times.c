@@ -86,7 +86,7 @@ static void finish(void) {
     wb_lock_give(WB_LOCK_DEVICE_TIMES);
 }
 
-/* Of a child of fork there is no thread. */
+/* A child of fork has no such thread. */
 static bool is_there(void) {
     pthread_t thread;
     if (!times.has_started && !times.has_failed) {

@@ -158,8 +158,8 @@ wb_status wb_scan_run(const wb_plan_scan *scan, const wb_array *node, const wb_m
 
 /* ---- device_times.c ---- */
 
-/* The command that was queued last at the time `queued` is told as done by the device when it is;
- * nothing where the backend has no events that can be looked at. */
+/* For the trace, notes when the device has done the command that was queued last, at the time
+ * `queued`; does nothing if the backend has no events that can be polled. */
 void wb_note_device_time(const wb_device *device, const wb_event_info *info, double queued);
 
 /* ---- pause.c ---- */

@@ -34,7 +34,7 @@ static wb_argument take_scratch(placer *p, int64_t bytes) {
 
 static wb_scan_memory fixed(wb_argument a) { return (wb_scan_memory){a, {a, a}, 0}; }
 
-/* Slices of an array whose last dimension is that of the steps. */
+/* Slices of an array whose last dimension is the steps' dimension. */
 static wb_scan_memory sliced(const placer *p, wb_argument a, int64_t bytes) {
     if (p->reverse) a.offset_bytes += (p->steps - 1) * bytes;
     wb_scan_memory place = fixed(a);

@@ -106,7 +106,7 @@ enum { WB_BSON_NAME_BYTES = 1024 };
 
 typedef struct wb_bson_typename {
     char buffer[WB_BSON_NAME_BYTES];
-    /* "Flux.Dense": modules and name, without Main; or the tag of what is no plain type */
+    /* "Flux.Dense": modules and name, without Main; or the tag if it is not a plain type */
     const char *text;
     bool is_plain;          /* a datatype */
     wb_bson_element params; /* a datatype's */
@@ -131,7 +131,7 @@ bool wb_bson_symbol(wb_bson *b, const wb_bson_element *element, wb_bson_element 
 bool wb_bson_is_device_array(const char *type);
 /* True if name's last part is this. */
 bool wb_bson_last_is(const char *name, const char *last);
-/* "relu" for NNlib.#relu; NULL: r is no function that has a name. */
+/* "relu" for NNlib.#relu; NULL: r is not a function with a name. */
 const char *wb_bson_function(const wb_record *r);
 
 /* Julia's numbers. */

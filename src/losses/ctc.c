@@ -106,7 +106,7 @@ static bool check_labels(const ctc *c, bool *seen) {
     return true;
 }
 
-/* The labels; computing them is an error where one is no class, or the blank. */
+/* The labels; computing them is an error where one is not a class, or is the blank. */
 static wb_array *guarded(const ctc *c, wb_array *y) {
     const double K = (double)c->K;
     wb_array *looked_at = SELECT(EQ(y, NUM((double)c->blank)), NUM(K), y);

@@ -31,7 +31,7 @@ static bool asks(const wb_alignment *a, const wb_load_layer *layer) {
     return a->filter(a->user, layer);
 }
 
-/* Lists are called "layers", and so is the layer of a SkipConnection: its fields are no items. */
+/* Lists are called "layers", and so is the layer of a SkipConnection: its fields are not items. */
 static bool is_item(const wb_record *r, int64_t i, const wb_path *path) {
     if (r->type) return false; /* a layer with its fields */
     if (number_of(r, i) > 0) return true;

@@ -375,7 +375,7 @@ static wb_array *backward_node(wb_array *o, wb_array *g) {
                         inputs, WB_ATTRIBUTES, o->attributes);
 }
 
-/* The cotangent of a bias is that of the scores, so that they are stored then. */
+/* The cotangent of a bias is the scores' cotangent, so that this is stored then. */
 void wb_vjp_attention(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     operands all;
     shape s;

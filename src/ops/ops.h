@@ -155,7 +155,7 @@ wb_array *wb_beside(const wb_array *like, wb_array *x);
  * is. */
 wb_array *wb_move_array(const wb_device *device, wb_array *x, wb_eltype eltype);
 
-/* x in the opposite order: -x, where that is no wrap (at the least integer, at every u8). */
+/* x in the opposite order: -x, except where -x wraps (at the least integer, at every u8). */
 wb_array *wb_turned(wb_array *x);
 /* x in a type that keys of sorting have: f32, f64, i32 or i64. */
 wb_array *wb_keys_of(wb_array *x);

@@ -124,7 +124,7 @@ static bool list_slots(slot_list *list, wb_layer *model) {
     return wb_visit(&list->visitor, model);
 }
 
-/* False with an error where two share memory and are no tie. */
+/* False with an error where two share memory and are not tied. */
 static bool check_overlaps(const wb_ties *ties) {
     int64_t first, second;
     const int found = wb_find_overlap(ties, &first, &second);

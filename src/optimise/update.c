@@ -415,7 +415,7 @@ wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *grad
     return status == WB_OK ? closed : status;
 }
 
-/* The loss of the step is that of all parts. */
+/* The loss of the step is the loss over all parts. */
 static void show_mean(const wb_optimiser *o, wb_gradients *g) {
     wb_array *own = g->loss;
     g->loss = wb_ref(o->mean_loss);
@@ -435,7 +435,7 @@ static wb_status make_part(wb_optimiser *o, wb_gradients *g, const call *c, int6
     wb_precision precision;
     wb_part part;
     const wb_batch *batch = o->micro_batches ? &part.batch : c->batch;
-    /* before the loss, too: groups are made anew with all arrays computed, states among them */
+    /* before the loss, too: groups are made again with all arrays computed, states among them */
     const wb_status status = check(function, o, g->model, g);
     if (status != WB_OK) return status;
     const bool is_part = batch != c->batch;

@@ -43,7 +43,7 @@ static struct {
     char text[WB_MESSAGE_BYTES];
 } carrier = {.change = PTHREAD_COND_INITIALIZER};
 
-/* The first error is kept for who waits. */
+/* The first error is kept for the thread that waits. */
 static void keep_error(wb_status status) {
     char text[WB_MESSAGE_BYTES];
     (void)wb_take_error(text, sizeof text);

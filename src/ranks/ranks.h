@@ -80,7 +80,8 @@ void wb_ranks_end_carrier(void);
 /* to[i] = the reduction over r of parts[r][i], in the order of weber/distributed.h. */
 void wb_reduce_parts(wb_dtype dtype, wb_reduction reduction, int ranks, const void *const *parts,
                      int64_t count, void *to);
-/* The order: the sum of n ranks is that of the first so many, plus that of the others. */
+/* The order: the sum over n ranks is the sum over the first so many plus the sum over the
+ * others. */
 static inline int wb_power_below(int n) { /* the largest power of two below n > 1 */
     int p = 1;
     while (2 * p < n) p *= 2;

@@ -61,7 +61,7 @@ void wb_ranks_share_cores(const wb_seat *seat);
 bool wb_seat_read(wb_seat *seat);
 /* This process has taken its seat: what it starts has none there, and is a group of its own. */
 void wb_seat_mark(void);
-/* Of WEBER_TIMEOUT, else 600; false with an error recorded where that is no duration. */
+/* Of WEBER_TIMEOUT, else 600; false with an error recorded if it is not a duration. */
 bool wb_timeout_read(double *seconds);
 
 #endif

@@ -288,7 +288,7 @@ static int reap(run *r, int *status, bool is_told) {
     return running;
 }
 
-/* Ctrl-Z: they are no part of the terminal's group, so they stop and go on with this one. */
+/* Ctrl-Z: they do not belong to the terminal's group, so they stop and go on with this process. */
 static void stop_all(const run *r) {
     asked_to_stop = 0;
     signal_all(r, SIGSTOP);
