@@ -213,8 +213,8 @@ typedef struct wb_gpu_device_desc {
     bool force; /* the CPU is an error: "No functional GPU device found!" */
 } wb_gpu_device_desc;
 
-/* The same choice for programs that expect a GPU: that there is none is said once, with the
- * reasons; that the preference or WEBER_DEVICE is "CPU" is not. An id on the CPU is ignored with a
+/* The same choice for programs that expect a GPU: if there is none, a message says so once, with
+ * the reasons, unless the preference or WEBER_DEVICE is "CPU". An id on the CPU is ignored with a
  * warning; one that is out of range is an error. Later calls without id do not depend on it. */
 #define wb_gpu_device(...) WB_MAKE(wb_gpu_device_make, gpu_device, __VA_ARGS__)
 WB_API const wb_device *wb_gpu_device_make(wb_gpu_device_desc desc);
