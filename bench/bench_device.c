@@ -77,7 +77,7 @@ static void transfers(void) {
 
 /* ---- launch ---- */
 
-/* Microseconds for each of `count` launches, with a sync behind every `each`. */
+/* Microseconds for each of `count` launches, with a sync after every `each`. */
 static double launches(const bench_launch *l, int count, int each) {
     const double begin = bench_us();
     for (int i = 1; i <= count; i++)

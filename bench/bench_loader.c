@@ -1,4 +1,4 @@
-/* bench_loader [--smoke]: how much of the work on batches disappears behind the steps.
+/* bench_loader [--smoke]: how much of the work on batches is hidden by the steps.
  *
  * Images of u8 are gathered and turned into floats by the loader's `prepare`, which here also does
  * some work of its own; the step is that of case b on one thread. Compared: the steps alone, the

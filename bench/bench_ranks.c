@@ -4,7 +4,7 @@
  * sums     microseconds of all-reduces of 4 bytes to 64 MiB, with their evaluation
  * links    the same of a few sizes, as seconds and beside them the messages and bytes that each
  *          rank sends in turn: what a cost model is checked against, with WEBER_PACE
- * overlap  how much of the sums of a step hides behind its computation, with WEBER_PACE
+ * overlap  how much of the sums of a step its computation hides, with WEBER_PACE
  * asleep   the same of a computation that leaves its core free
  * c, d     observations per second of the distributed steps of that case (bench/cases.h)
  * model    the same steps beside the cost model of docs/scale.md
@@ -216,8 +216,8 @@ static void rate(const char *name) {
     bench_case_close(c);
 }
 
-/* The cost model of a step whose sums have no core of their own: those of all gradients, behind a
- * step that each rank makes for itself. */
+/* The cost model of a step whose sums have no core of their own: a step that each rank makes for
+ * itself, followed by the sums of all gradients. */
 static void model(const char *name) {
     bench_case *c = bench_case_open(name);
     if (!c) return;

@@ -10,7 +10,7 @@ typedef struct product {
     wb_dtype type;
 } product;
 
-/* What a case may be told by the text behind its letter. */
+/* What a case may be told by the text after its letter. */
 typedef struct settings {
     bool tiny;
     int64_t batch;
@@ -351,7 +351,7 @@ static void setup(bench_case *c) {
         c->optimiser = wb_setup(wb_adam(.eta = 1e-3), c->model, .compute = compute);
 }
 
-/* name without ",medium" behind it, of which the products of f32 are told. */
+/* name without a trailing ",medium", which sets the precision of products of f32. */
 static bool take_precision(const char *name, size_t size, char *rest) {
     static const char medium[] = ",medium";
     const size_t length = strlen(name), cut = sizeof medium - 1;

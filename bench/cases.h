@@ -22,9 +22,9 @@
 #include "rows.h"
 #include "transformer.h"
 
-/* Its name is a letter, and behind a colon sizes instead of the case's own: "e",
+/* Its name is a letter, and after a colon sizes instead of the case's own: "e",
  * "e:12,768,12,1024,50257,8,bf16", "b:128", "c:256,bf16", or "a:tiny": the same graph with sizes of
- * 1 or 2, so that what is left is the host's work. ",medium" behind the sizes, as in
+ * 1 or 2, so that what is left is the host's work. ",medium" after the sizes, as in
  * "c:256,f32,medium": products of f32 at that precision (wb_matmul_precision).
  *
  *     case                                           sizes

@@ -32,7 +32,7 @@ wb_layer *bench_curve_mlp(bool tiny); /* 1 - 256 - 1, tanh */
 wb_layer *bench_mlp(bool tiny);       /* 784 - 256 - 10, relu */
 wb_layer *bench_wide_mlp(bool tiny);  /* 784 - 1024 - 1024 - 10, relu */
 wb_layer *bench_cnn(bool tiny);       /* conv 3x3 32, 64, maxpool 2, 128 - 10, relu */
-/* Convs 3x3 of 64, 64, 128, 128, 256 filters with BatchNorm and relu, maxpool 2 behind each pair,
+/* Convs 3x3 of 64, 64, 128, 128, 256 filters with BatchNorm and relu, maxpool 2 after each pair,
  * meanpool 8 - 10 (Simonyan and Zisserman 2014). */
 wb_layer *bench_vgg(bool tiny);
 /* ResNet-18 (He et al. 2015) with 10 classes; shortcuts between sizes are convs 1x1 with norms. */

@@ -63,7 +63,7 @@ def opens(library):
 
 
 def add_folders(variable, folders):
-    """To a path in the environment, behind what is there."""
+    """To a path in the environment, after what is there."""
     if not folders:
         return
     there = os.environ.get(variable, "")

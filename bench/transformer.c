@@ -62,7 +62,7 @@ typedef struct block {
     wb_dtype compute;
 } block;
 
-/* Number i of q, k, v, which lie one behind the other: (C, T, N) of (3 C, T N). */
+/* Number i of q, k, v, which lie one after the other: (C, T, N) of (3 C, T N). */
 static wb_array *part_of(const block *b, wb_array *qkv, int i) {
     const int64_t width = wb_size(qkv, 0) / 3;
     return wb_reshape(wb_slice(qkv, 0, i * width, (i + 1) * width, 1), width, b->context, -1);

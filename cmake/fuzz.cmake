@@ -36,4 +36,4 @@ endforeach()
 include(${PROJECT_SOURCE_DIR}/tests/calls/calls.cmake)
 target_compile_options(weber_calls PRIVATE -fsanitize=fuzzer-no-link ${weber_fuzz_flags})
 target_include_directories(fuzz_calls PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-target_link_libraries(fuzz_calls PRIVATE weber_calls weber_static m pthread) # behind the calls, too
+target_link_libraries(fuzz_calls PRIVATE weber_calls weber_static m pthread) # after the calls, too

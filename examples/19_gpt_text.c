@@ -97,7 +97,7 @@ static void print_word(const text *t, int64_t i) {
     printf("%s%s", is_apart ? " " : "", t->words[t->tokens[i]]);
 }
 
-/* The word behind those of t, of which the model has the first `seen` in its cache. */
+/* The word that follows those of t; the model has the first `seen` of these in its cache. */
 static int32_t next_word(wb_layer *model, const text *t, int64_t seen, double temperature) {
     const int64_t count = t->length - seen;
     wb_scope_open();

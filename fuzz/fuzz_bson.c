@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     check_bson(bytes, size);
     if (size < 5) return 0;
-    unsigned char *right = malloc(size); /* of this size, so that a read behind it is noticed */
+    unsigned char *right = malloc(size); /* of this size, so that a read past its end is noticed */
     const uint32_t length = (uint32_t)size;
     memcpy(right, bytes, size);
     memcpy(right, &length, 4);

@@ -2,7 +2,7 @@
 
 #include "fuzz_safetensors.h"
 
-/* In place of zlib's: every checksum is 0, as in the seeds, so that what is behind it can be
+/* In place of zlib's: every checksum is 0, as in the seeds, so that the code after the check is
  * reached. */
 uLong crc32_z(uLong crc, const Bytef *bytes, z_size_t size_bytes) {
     (void)crc, (void)bytes, (void)size_bytes;

@@ -1,4 +1,4 @@
-/* Rename tables: the input is a table's text, a zero byte, and names with a zero byte behind each.
+/* Rename tables: the input is a table's text, a zero byte, and names with a zero byte after each.
  * Every name by itself against a matcher that does nothing but try; then all of them as a tree. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -52,8 +52,8 @@ static direction direction_of(int32_t kind) {
 
 /* ---- which convolutions ---- */
 
-/* Padding is the same on both sides: what is behind may be more than is met, but no output more may
- * come of it. */
+/* Padding is the same on both sides: the padding at the end may be more than any window reaches,
+ * but must not give one more output. */
 static bool is_evenly_padded(const wb_conv_shape *s, int d) {
     const int64_t reach = s->dilation[d] * (s->kernel[d] - 1) + 1;
     const int64_t room = s->in[d] + 2 * s->pad[d] - reach; /* below 0: not even one window fits */

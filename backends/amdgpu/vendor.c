@@ -109,8 +109,8 @@ static gpu_code enable_peer(int ordinal, gpu_context context) {
 
 enum { NAME_BYTES = 256, PROPERTIES_BYTES = 1 << 14 };
 
-/* The struct of properties begins with the device's name and has changed behind it from version to
- * version; the architecture is the one text there that begins with "gfx". */
+/* The struct of properties begins with the device's name; what follows has changed from version to
+ * version. The architecture is the only text in it that begins with "gfx". */
 static bool read_architecture(int ordinal, char *architecture, size_t size_bytes, gpu_code *code) {
     static const char start[] = "gfx";
     char *properties = wb_gpu_host->alloc(PROPERTIES_BYTES);

@@ -9,9 +9,9 @@
  *   operation's name.
  * - Host memory that is taken away or written twice while a copy is pending: "missing sync".
  *
- * All of it stands behind one lock. An error that no status can carry is kept for the device's next
- * sync. WEBER_CHECKED_FAIL=n: the n-th command from now on fails, and the device with it, as a
- * broken one does. */
+ * One lock guards all of it. An error that no status can carry is kept for the device's next sync.
+ * WEBER_CHECKED_FAIL=n: the n-th command from now on fails, and the device with it, as a broken one
+ * does. */
 #ifndef WB_CHECKED_H
 #define WB_CHECKED_H
 

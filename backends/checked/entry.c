@@ -4,7 +4,7 @@
 
 #include "checked.h"
 
-/* One block: the entry and its lists behind it. */
+/* One block: the entry, followed by its lists. */
 entry *wb_checked_entry(entry_kind kind, int count, int late_count) {
     const size_t n = (size_t)count,
                  each = sizeof(wb_memory) + sizeof(wb_argument) + sizeof(piece *);

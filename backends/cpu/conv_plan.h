@@ -146,7 +146,7 @@ int wb_conv_runs(const wb_conv_piece *piece, const wb_conv_box *box, int64_t at,
 int wb_conv_flat_runs(const wb_conv_piece *piece, const wb_conv_box *box, int64_t at, int64_t count,
                       wb_conv_run *runs);
 
-/* The places in the box of the first position of a piece, and behind the last. */
+/* The places in the box of a piece's first position, and one past its last. */
 void wb_conv_span(const wb_conv_piece *piece, const wb_conv_box *box, int64_t *first, int64_t *end);
 
 /* Place of a tap in the stored kernel. */

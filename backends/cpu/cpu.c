@@ -14,7 +14,7 @@
 typedef struct kernel {
     bool is_call;
     wb_call call;
-    wb_cpu_program *program; /* the program, or what is fused behind the call */
+    wb_cpu_program *program; /* the program, or the call's epilogue */
     int split;
     int64_t kept, call_scratch; /* bytes; of scratch memory, what comes before the program's */
 } kernel;

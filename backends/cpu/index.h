@@ -6,7 +6,7 @@
 
 int64_t wb_cpu_index_at(const wb_index_call *call, const void *index, int64_t place);
 
-/* The first place whose index is no position of the dimension, or -1. */
+/* The first place whose index is not a position of the dimension, or -1. */
 int64_t wb_cpu_find_bad_index(const wb_index_call *call, const void *index);
 
 /* y(:, p, o) = x(:, index[p], o). Any type. */

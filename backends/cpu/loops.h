@@ -49,7 +49,7 @@ typedef void wb_moment_loop(int64_t inner, int64_t outer, const void *x, const v
                             wb_accumulator *sums, wb_accumulator *squares);
 typedef void wb_fill_loop(void *out, int64_t first, int64_t n, uint64_t key, uint64_t counter);
 
-/* `inner` times each of `outer` elements of 4 or 8 bytes, one behind the other, into a register */
+/* `inner` times each of `outer` adjacent elements of 4 or 8 bytes, into a register */
 typedef void wb_repeat_loop(int64_t inner, int64_t outer, const void *from, void *to);
 
 typedef struct wb_loops {

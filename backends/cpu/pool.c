@@ -175,8 +175,8 @@ static void wait_for_job(uint32_t seen) {
     sleep_until_job(seen);
 }
 
-/* A thread that is waked while every core is busy is often put on the core of who wakes it, and
- * stays there for milliseconds: then two threads are as slow as one. */
+/* A thread that is waked while every core is busy is often put on the core of the thread that wakes
+ * it, and stays there for milliseconds: then two threads are as slow as one. */
 static void leave_callers_core(void) {
     wb_platform_leave_core(__atomic_load_n(&pool.callers_core, __ATOMIC_RELAXED));
 }

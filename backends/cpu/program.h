@@ -59,7 +59,7 @@ struct wb_cpu_program {
     wb_step_list rows[WB_MOST_PHASES + 1]; /* rows[p] before phase p */
     wb_step_list constants;
     wb_cpu_adam adam;
-    wb_step_list gradient;  /* steps that make Adam's gradient, where it is no array */
+    wb_step_list gradient;  /* steps that make Adam's gradient, where it is not an array */
     int reductions;         /* REDUCE instructions */
     int64_t side_values;    /* numbers that all side sums have together; each piece has its own */
     int64_t *offset;        /* of each value's register in the scratch of a worker, or -1; of a side

@@ -146,7 +146,7 @@ static bool ends_phase(const wb_instruction *i, int phase) {
 }
 
 /* The full steps of a phase: everything that its ends need, unless the registers still hold it from
- * an earlier phase. Stores come last: what they write over is read by no step behind them. */
+ * an earlier phase. Stores come last: no later step reads what they overwrite. */
 static bool schedule_phase(wb_cpu_program *k, int phase, bool *computed) {
     const wb_program *p = &k->program;
     const bool keeps = k->steps_per_unit == 1;

@@ -8,7 +8,7 @@
  *                                                           beyond is touched, missing ones are 0
  *     wb_Rv_load_edge(p, count)                             load_part, fast where count is often
  *                                                           all
- *     wb_Rv_load_four(p, v)                                 v[0] .. v[3], one behind the other
+ *     wb_Rv_load_four(p, v)                                 v[0] .. v[3], one after the other
  *     wb_Rv_set(s)                                          s in every lane
  *     wb_Rv_sum(v)                                          of the lanes, halves first
  *     wb_Rv_total(v)                                        the same in f64

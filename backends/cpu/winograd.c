@@ -94,7 +94,7 @@ static void transform_all_weights(job *j) {
                   weights_task, j);
 }
 
-/* tiles: memory for them, with lines behind it. */
+/* tiles: memory for them, followed by memory for lines. */
 static wb_winograd_piece piece_of(const job *j, int64_t index, char *tiles, int worker) {
     const wb_winograd_plan *p = &j->plan;
     const wb_winograd_cut *c = &j->cut;

@@ -28,7 +28,7 @@ bool wb_gpu_find(int index, wb_gpu_found *found);
 enum {
     WB_GPU_RING_BYTES = 8 << 20,
     WB_GPU_PIECE_BYTES = 1 << 20, /* the most that is taken at once */
-    WB_GPU_MARK_BYTES = 1 << 19,  /* one event behind so many, not behind each piece */
+    WB_GPU_MARK_BYTES = 1 << 19,  /* one event for so many bytes, not for each piece */
     WB_GPU_MOST_MARKS = WB_GPU_RING_BYTES / WB_GPU_MARK_BYTES
 };
 

@@ -54,7 +54,8 @@ static int ask_driver(char *reason, size_t reason_bytes) {
 
 /* ---- the list ---- */
 
-/* One that the compiler has nothing for is left out, and is the reason where there is no other. */
+/* Adds the device. If it fails, or the compiler has nothing for it, it is left out, and that is the
+ * reason given if there is no other device. */
 static void add_device(int index, char *reason, size_t reason_bytes) {
     wb_gpu_found found = {.ordinal = 0};
     char why[160] = "";

@@ -1,5 +1,5 @@
-/* Events between queues. One that is given back is recorded anew: a queue that waits for an event
- * waits for what was recorded when it was told so. */
+/* Events between queues. An event that is given back is recorded again: a queue that waits for an
+ * event waits for what was recorded when the wait was queued. */
 #include "device.h"
 
 static wb_gpu_outcome take(wb_gpu_device *device, gpu_event *event) {

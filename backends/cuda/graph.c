@@ -20,7 +20,7 @@ struct wb_gpu_graph {
     wb_gpu_graph *next;
     uint64_t hash;
     size_t words;        /* of the key */
-    uint64_t *key;       /* behind this struct */
+    uint64_t *key;       /* stored right after this struct */
     gpu_graph_exec exec; /* NULL: none yet */
     int runs;            /* before it got one */
     bool is_refused;     /* it could not be made: launches do */

@@ -1,4 +1,4 @@
-/* Kernels of rendered texts, and who makes a kernel of a call. */
+/* Kernels of rendered texts, and the choice of what makes a call's kernel. */
 #include "kernel.h"
 
 #include <stdio.h>

@@ -57,7 +57,7 @@ int wb_gpu_joined(const wb_command *commands, int count);
 typedef enum wb_gpu_answer {
     WB_GPU_PASS,  /* not mine: the next library, or the text */
     WB_GPU_TAKEN, /* *kernel; NULL with an error recorded */
-    WB_GPU_APART, /* mine, but not with this program behind it: it becomes a kernel of its own */
+    WB_GPU_APART, /* mine, but not with this epilogue, which becomes a kernel of its own */
 } wb_gpu_answer;
 
 /* A part of the backend that may be missing. */
@@ -68,7 +68,7 @@ typedef struct wb_gpu_part {
     /* Optional: calls that it takes, as wb_backend.lower. The epilogue may be NULL. */
     wb_gpu_answer (*lower)(wb_gpu_device *device, const wb_call *call, const wb_program *epilogue,
                            int split, wb_gpu_kernel **kernel);
-    /* Optional: whether it has this operation behind calls, as wb_backend.takes. */
+    /* Optional: whether it has this operation in epilogues of calls, as wb_backend.takes. */
     bool (*takes)(const char *name);
     /* Optional: whether it takes this call, which is only offered. */
     bool (*takes_call)(wb_gpu_device *device, const wb_call *call);

@@ -4,7 +4,7 @@
  * device's queue; on a GPU all of its memory may be cache. The workspace that a vendor's library
  * wants is the kernel's scratch memory, part of the plan's one workspace, and so counted with it.
  * Uploads from pageable memory go through a pinned ring of 8 MiB for each queue, whose pieces are
- * written again when an event behind their copy has come; small downloads come down to pinned
+ * written again when the event after their copy has happened; small downloads go through pinned
  * memory, too. */
 #include <string.h>
 

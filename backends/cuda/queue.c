@@ -114,7 +114,7 @@ wb_gpu_outcome wb_gpu_queue_status(wb_gpu_queue *queue, const char *what, gpu_po
     return o;
 }
 
-/* Their way to the host, behind all that was queued. */
+/* Copies them to the host, after all that was queued. */
 static wb_gpu_outcome fetch_status(wb_gpu_queue *queue) {
     wb_gpu_status *status = &queue->status;
     if (!status->is_touched) return (wb_gpu_outcome){.error = NULL};
@@ -156,7 +156,7 @@ static void keep_fault(wb_gpu_queue *queue, wb_gpu_outcome o) {
                            o.error);
 }
 
-/* What was fetched has come; the outcome is that of the wait. */
+/* What was fetched has come; the outcome is the wait's. */
 static void look(wb_gpu_queue *queue, wb_gpu_outcome o) {
     wb_gpu_landing_empty(&queue->landing, o.error);
     if (!o.error) o = look_at_status(queue);

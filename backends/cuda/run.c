@@ -4,8 +4,8 @@
  * (up to 2^18 elements) come last in a plan, alike ones side by side, and are marked as what may
  * run at once (wb_command.is_concurrent): commands with the same text then become the jobs of one
  * launch, whose parameters are a table with a row for each (WB_JOBS); the groups look up which
- * job is theirs. Adam has room for 18 arrays in the 4 KiB that every driver takes. Large ones
- * fill a card by themselves, and stay behind their gradient, while that is in the second cache.
+ * job is theirs. Adam has room for 18 arrays in the 4 KiB that every driver takes. Large ones fill
+ * a card by themselves; they run right after their gradient, while that is in the second cache.
  * The multi-layer perceptron of case b has 12 commands to launch in a step instead of 15, GPT-2
  * 124M 6 for its 98 biases and gains instead of 98. */
 #include "kernel.h"

@@ -17,8 +17,8 @@ typedef struct wb_metal_archive {
 /* The archive of the text: from the cache, or a new one; none where there is no cache. */
 void wb_metal_archive_open(wb_metal_device *device, uint64_t key, wb_metal_archive *archive);
 
-/* Before a pipeline is made of the descriptor, and behind it. True if pipelines of the archive are
- * offered; withdraw takes them back. */
+/* offer is called before a pipeline is made of the descriptor, withdraw after. True if pipelines of
+ * the archive are offered; withdraw takes them back. */
 bool wb_metal_archive_offer(const wb_metal_archive *archive, mtl_id descriptor);
 void wb_metal_archive_withdraw(const wb_metal_archive *archive, mtl_id descriptor);
 void wb_metal_archive_add(wb_metal_archive *archive, mtl_id descriptor);

@@ -151,7 +151,7 @@ static wb_status upload(wb_metal_device *device, wb_metal_queue *queue, wb_memor
     return status;
 }
 
-/* What was queued before it and went wrong is told by the next sync. */
+/* If a command queued before it went wrong, the next sync reports that. */
 static wb_status download(wb_metal_device *device, wb_metal_queue *queue, wb_memory to,
                           wb_memory from, size_t size_bytes) {
     const char *seen = seen_address(device, from);

@@ -82,7 +82,7 @@ static wb_status fail_as_told(const state *s, int failed) {
     return host->fail(WB_ERROR_LOST, "distributed: rank %d has failed: %s", failed, s->text);
 }
 
-/* Who has left, after how many calls. */
+/* Hears which ranks have left, and after how many calls. */
 static void hear_who_left(state *s) {
     int has_come = 0;
     MPI_Status about;
@@ -147,7 +147,7 @@ static int look(state *s, MPI_Request *request, int *done, bool hears, news *of)
     return code;
 }
 
-/* What a rank gave before it failed may come behind the news. */
+/* What a rank sent before it failed may arrive after the news of its failure. */
 static bool is_lost(int failed, double *since) {
     if (failed < 0) return false;
     if (*since == 0) *since = watch_now();
@@ -186,7 +186,7 @@ static wb_status fail_lost(state *s, const char *who) {
     return host->fail(WB_ERROR_LOST, "%s", text);
 }
 
-/* ---- who does not come ---- */
+/* ---- ranks that do not come ---- */
 
 static bool has_come(const state *s, int rank) {
     return rank == s->rank || s->peers[rank].waits >= s->calls;
@@ -461,7 +461,7 @@ static bool join(state *s) {
     return check_seat(s, &s->seat) && open_news(s);
 }
 
-/* Who the ranks are, for those that can see their processes. */
+/* The processes of the ranks, for ranks that can see them. */
 static bool introduce(state *s) {
     const watched own = watch_own();
     watched *all = host->alloc(sizeof *all * (size_t)s->size);
@@ -506,7 +506,7 @@ static void *start(const wb_seat *seat, double timeout) {
 /* The program started MPI, this rank has left the group, and nothing went wrong. */
 static bool program_has_it;
 
-/* At the end of the process, behind whatever the program has given to atexit. Open MPI's launcher
+/* At the end of the process, after all that the program has given to atexit. Open MPI's launcher
  * takes it for a failure, MPICH's says nothing. */
 __attribute__((destructor)) static void look_for_end(void) {
     if (program_has_it && !is_over())

@@ -13,7 +13,7 @@
 #include "platform/threads.h"
 
 #define LOOK_SECONDS 0.25
-#define LONGEST_LOOK 1.0 /* who stops all ranks for a while finds them alive */
+#define LONGEST_LOOK 1.0 /* after all ranks were stopped for a while, they count as alive */
 enum { SILENCE_SECONDS = 5, WARNING_SECONDS = 10, MORE_CHILDREN = 64, NAP_NS = 50000000 };
 enum { SAY_NS = 500000000 }; /* so that the others see what this one saw, not its end */
 
@@ -94,7 +94,8 @@ double watch_now(void) {
 
 /* ---- looking ---- */
 
-/* Who has come since; the launcher's children name their ranks once their programs run. */
+/* Finds ranks that have come since; the launcher's children name their ranks once their programs
+ * run. */
 static void find_children(watch *w) {
     const int count = wb_platform_children(w->launcher, w->children, w->most_children);
     for (int i = 0; i < count; i++) {

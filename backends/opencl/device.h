@@ -93,7 +93,7 @@ typedef struct wb_cl_device {
     cl_mem dummy;         /* stands for arguments without memory */
     pthread_mutex_t lock; /* arguments are state of a kernel until it is queued; queues' lists */
     wb_cl_queue own;
-    cl_command_queue helper; /* for allocation and mapping: never behind other work */
+    cl_command_queue helper; /* for allocation and mapping: never waits for other work */
     wb_cl_pinned *pinned;
     wb_texts texts;
     atomic_int new_count; /* of programs that are not in the disk cache yet */

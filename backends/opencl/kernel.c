@@ -9,7 +9,7 @@ enum { MOST_LAUNCHES = 4 };
 
 typedef struct kernel {
     wb_cl_device *device;
-    wb_source source; /* without its text; its block of words is filled anew for each run */
+    wb_source source; /* without its text; its block of words is filled again for each run */
     wb_text *text;
     cl_kernel launches[MOST_LAUNCHES];
 } kernel;

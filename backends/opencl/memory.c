@@ -150,8 +150,8 @@ wb_status wb_cl_copy(void *any, void *which, wb_copy_kind kind, wb_memory to, wb
 
 /* ---- between devices ---- */
 
-/* Within a platform: behind what the other device's own queue has to do, which goes on when the
- * copy is done. */
+/* Within a platform: after what is in the other device's own queue, which goes on when the copy is
+ * done. */
 static cl_int copy_within(wb_cl_device *device, wb_cl_queue *queue, wb_memory to,
                           wb_cl_device *from_device, wb_memory from, size_t size_bytes) {
     cl_event before = NULL, done = NULL;

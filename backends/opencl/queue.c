@@ -67,7 +67,7 @@ void wb_cl_watch(wb_cl_queue *queue, cl_event event, const char *what) {
 
 /* ---- status words ---- */
 
-/* Reads the used slots and clears them behind the reading, in the queue's order. */
+/* Reads the used slots, then clears them, in the queue's order. */
 static cl_int read_slots(wb_cl_queue *queue, int64_t words[WB_CL_SLOTS][WB_STATUS_WORDS]) {
     static const int64_t zero;
     cl_int code = CL_SUCCESS;
@@ -146,7 +146,7 @@ typedef struct event {
 
 cl_int wb_cl_mark(const wb_cl_queue *queue, cl_event *marker) {
     const cl_int code = cl.EnqueueMarkerWithWaitList(queue->queue, 0, NULL, marker);
-    return code == CL_SUCCESS ? cl.Flush(queue->queue) : code; /* who waits is another queue */
+    return code == CL_SUCCESS ? cl.Flush(queue->queue) : code; /* another queue waits for it */
 }
 
 cl_int wb_cl_wait_for(const wb_cl_device *device, const wb_cl_queue *queue, cl_event marker,

@@ -70,7 +70,7 @@ typedef struct wb_device wb_device;
 WB_API wb_status wb_scope_open(void);
 
 /* Closes the innermost scope: what was kept, or put into a model, is evaluated in one plan and
- * detached from its recipe; everything else made in the scope is released. The status is that of
+ * detached from its recipe; everything else made in the scope is released. Returns the status of
  * the evaluation. */
 WB_API wb_status wb_scope_close(void);
 
@@ -106,7 +106,7 @@ WB_API wb_array *(wb_scalar)(wb_dtype dtype, double value);
 WB_API wb_array *wb_number(double value);
 
 /* A copy of a text, to be saved beside a model (wb_save_named); it belongs to the scope. Fails with
- * WB_ERROR_ARGUMENT on what is no UTF-8. wb_text_of_entry is the text, as long as the entry
+ * WB_ERROR_ARGUMENT if it is not UTF-8. wb_text_of_entry is the text, as long as the entry
  * lives. */
 typedef struct wb_text_entry wb_text_entry;
 #define wb_text(text) wb_text_make(text)

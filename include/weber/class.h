@@ -16,11 +16,12 @@
  *
  * The second argument is the forward function that wb_apply calls, or NULL. The list says what
  * takes part: WB_STATE_FIELD is moved but not trained (wb_set says how it changes), WB_FIXED_FIELD
- * and WB_FIXED_CHILD_FIELD are released with the struct but neither moved nor trained. What is not
- * listed is a plain value: copied as bytes, neither trained nor saved. wb_setup and wb_save warn of
- * such a member that points to a layer or an array (one that is to stay as it is is listed as
- * FIXED), wb_save of any that is not zero; WB_VALUE_FIELD says that this is meant. A struct without
- * a table is refused: wb_new does not compile, and at run time the error names the struct.
+ * and WB_FIXED_CHILD_FIELD are released with the struct but neither moved nor trained. A member
+ * that is not listed is a plain value: copied as bytes, neither trained nor saved. wb_setup and
+ * wb_save warn of such a member if it points to a layer or an array (list it as FIXED if it is to
+ * stay as it is), and wb_save warns if it is not zero; WB_VALUE_FIELD says that it is meant to be a
+ * plain value. A struct without a table is refused: wb_new does not compile, and at run time the
+ * error names the struct.
  *
  * Settings are rows too. They are printed, "Power(2 => 3, tanh, p=0.5)", saved, and read back:
  *
@@ -52,7 +53,7 @@ typedef struct wb_layer {
     const wb_layer_class *class_;
     void *spare_;
     uint64_t stamp_;
-    int32_t refs_, owned_; /* references; those of them that are not the caller's */
+    int32_t refs_, owned_; /* references; how many of them are not the caller's */
     uint32_t owner_;       /* the thread that it belongs to */
     uint8_t mode_;
     bool shared_;
@@ -111,13 +112,14 @@ WB_API wb_layer *wb_layer_complete(wb_layer *layer);
 WB_API wb_layer *wb_layer_new(const wb_layer_class *layer_class);
 
 /* Puts a layer or an array after the others in a list (WB_LIST_FIELD) of a struct of your own,
- * with a name where they have names, else NULL:
+ * with a name if its entries have names, else NULL:
  *
  *     wb_list_append(&m->layer, "blocks", NULL, wb_dense(4, 4));   // m->blocks.items[0].layer
  *
- * The struct owns a layer, also on failure, when the list is as before, and holds an array. Fails
- * with WB_ERROR_ARGUMENT on a list that the struct does not have, on a name that another one has,
- * and on a layer that contains the struct, which stays the caller's. Chains: wb_chain_append. */
+ * The struct owns a layer, also on failure, and holds an array. Fails, leaving the list as it was,
+ * with WB_ERROR_ARGUMENT on a list that the struct does not have, on a name that another entry has,
+ * and on a layer that contains the struct; that layer stays the caller's. Chains:
+ * wb_chain_append. */
 WB_API wb_status wb_list_append(wb_layer *layer, const char *list, const char *name, void *object);
 
 /* ---- the rows of a table ---- */
@@ -134,7 +136,8 @@ typedef enum wb_field_kind {
      * array of them) is sent by wb_synchronize */
     WB_FIELD_VALUE,
 
-    /* settings: printed, saved and read back; what each is in the struct, and in text */
+    /* settings: printed, saved and read back; the C type of each in the struct, and its form in
+     * text */
     WB_FIELD_INTEGER, /* int64_t */
     /* int64_t for each name in the row's form, "in => out" or, say, "(in, in2) => out"; equal ones
      * of a group are written once, (8, 8) => 4 as 8 => 4 */
@@ -163,9 +166,10 @@ typedef struct wb_field {
     /* arrays and children that belong to the struct but are neither moved nor trained */
     bool fixed;
 
-    /* For settings. INTEGER, REAL and BOOL begin as `usual` in a new struct; then what the program
-     * puts there counts, but a 0 that is out of range stands for `usual`, too. Numbers, flags and
-     * pads that are usual are not written into text. `usual` of some kinds has another meaning:
+    /* For settings. INTEGER, REAL and BOOL begin as `usual` in a new struct; then the value that
+     * the program puts there counts, but a 0 that is out of range stands for `usual`, too. Numbers,
+     * flags and pads that are usual are not written into text. `usual` of some kinds has another
+     * meaning:
      *     EACH        -1  the default of an entry is the same entry of SIZES
      *     PAIR        -1  the default of a group is the first number; one number alone is all
      *     ACTIVATION   1  NULL is not the identity
@@ -190,7 +194,7 @@ typedef struct wb_field {
     /* offset of the array that a number is taken from where it is not given; 0: there is none */
     size_t given_by;
     /* offset of the BOOL that says that this array or child is there, or that this setting is not
-     * used; 0: there is none */
+     * used; 0: none */
     size_t with, without;
     /* of a CHILD: taken over by wb_layer_complete, as chains take layers */
     bool counted;
@@ -225,9 +229,9 @@ struct wb_layer_class {
     /* One line, "Dense(784 => 128, relu)"; brief: as places in messages want it, without settings.
      * NULL: by the table. */
     void (*describe)(const wb_layer *layer, bool brief, char *text, size_t size_bytes);
-    /* Numbers that are not given, from arrays that are; NULL: those of rows with given_by: a number
-     * of an array (n), a PAIR of one whose sizes are its groups, the last one first, as (out, in),
-     * sizes of any. */
+    /* Fills numbers that are not given, from arrays that are. NULL: fills the rows with given_by: a
+     * number from an array (n), a PAIR from an array whose sizes are its groups, the last one
+     * first, as (out, in), sizes from any array. */
     void (*derive)(wb_layer *layer);
     /* Checks that need several settings, and arrays that are still missing; all settings are within
      * their ranges. False with the error recorded. NULL: nothing. */
@@ -235,14 +239,14 @@ struct wb_layer_class {
     const char *before_keys; /* in text; NULL: ", " */
     const char *equals;      /* between key and value; NULL: "=" */
     const char *former;      /* the name that older versions of Flux have; NULL: this one */
-    /* A size _ in text is that of the input's last dimension but one, where there are three or
-     * more; else that of its first. */
+    /* A size that a text gives as _ is the size of the input's last dimension but one if the input
+     * has three or more dimensions, else the size of its first. */
     bool has_channels;
-    /* Of a layer that takes several arrays or gives several, instead of forward: writes its results
-     * and returns how many they are, 1 to WB_MOST_ARRAYS; 0 with the error recorded. */
+    /* Instead of forward, for a layer that takes several arrays or gives several: writes its
+     * results and returns how many they are, 1 to WB_MOST_ARRAYS; 0 with the error recorded. */
     int (*forward_many)(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results);
-    /* Of a layer whose results depend on positions: offset of its wb_positions; 0: there are none.
-     * And how many positions it takes, 0 where a cache does not concern it; NULL: any number. */
+    /* For a layer whose results depend on positions: the offset of its wb_positions (0: it has
+     * none), and how many positions it takes (0: a cache does not concern it; NULL: any number). */
     size_t positions;
     int64_t (*most_positions)(const wb_layer *layer);
 };

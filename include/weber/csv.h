@@ -9,8 +9,8 @@
  * Fields are separated by commas and may be quoted, with "" for a quote inside (RFC 4180); lines
  * end with LF or CRLF, or all of them with CR alone; files may be gzipped (weber/data.h,
  * wb_read_idx, says how much they may become); empty lines are passed over; a byte order mark is,
- * too. A column is of integers if all its fields are, else of numbers if all are, else of texts;
- * empty fields, and those equal to .missing, are missing values and say nothing of the type.
+ * too. A column has integers if all its fields are integers, else numbers if all are numbers, else
+ * texts; empty fields, and fields equal to .missing, are missing values and do not affect the type.
  * Numbers are decimal, with a point whatever the locale (-0.5, 1e3, nan, inf), and may have blanks
  * around them. Messages count lines from 1. NULL in, NULL out. Errors: weber/error.h. */
 #ifndef WEBER_CSV_H
@@ -49,9 +49,9 @@ WB_API const char *wb_csv_name(const wb_csv *csv, int64_t column);
 WB_API const char *wb_csv_text(const wb_csv *csv, int64_t row, int64_t column);
 
 /* The column of that name (rows): i64 of integers, f64 of numbers. A missing value is an error that
- * names its line, unless .missing_is_nan: then such a column is f64. One of texts is an error that
- * names the first field which is not a number, and its line. An unknown name is an error that lists
- * the valid ones. */
+ * names its line, unless .missing_is_nan: then such a column is f64. A column of texts is an error
+ * that names the first field that is not a number, and its line. An unknown name is an error that
+ * lists the valid ones. */
 WB_API wb_array *wb_csv_column(const wb_csv *csv, const char *name);
 
 /* Several such columns as f32 (count, rows); names NULL and count 0: all. */
@@ -62,18 +62,19 @@ WB_API wb_array *wb_csv_matrix(const wb_csv *csv, int count, const char *const *
  * is, NULL outside. Missing values are errors. */
 WB_API wb_array *wb_csv_labels(const wb_csv *csv, const char *name, int64_t *classes);
 
-/* Each table counts its own texts: labels of another one, as those for testing, are told by the
- * vocabulary of the first. It is those texts in order, one a line; saved beside a model and read
- * again it is
+/* Each table numbers its own texts. To give another table, such as one for testing, the same
+ * labels, use the vocabulary of the first: its texts in order, one in each line. Saved beside a
+ * model and read again:
  *
  *     wb_save_named("iris.npz", {"model", model}, {"species", wb_csv_vocabulary(iris, "species")});
  *     wb_array *y = wb_csv_labels_in(test, "species", wb_file_text(file, "species"));
  *
- * A text that is not in it is an error that names its line, and so is one with a line end where the
- * vocabulary is made, which belongs to the scope. */
+ * A text that is not in the vocabulary is an error that names its line; making a vocabulary of
+ * texts with a line end is one, too. The vocabulary belongs to the scope. */
 WB_API wb_text_entry *wb_csv_vocabulary(const wb_csv *csv, const char *name);
 WB_API wb_array *wb_csv_labels_in(const wb_csv *csv, const char *name, const char *vocabulary);
-/* How many texts are in it: the classes that such labels are of. 0 for NULL and "". */
+/* How many texts are in the vocabulary, that is, how many classes such labels have. 0 for NULL and
+ * "". */
 WB_API int64_t wb_vocabulary_size(const char *vocabulary);
 WB_API const char *wb_csv_label(const wb_csv *csv, const char *name, int64_t label);
 

@@ -63,16 +63,16 @@ typedef struct wb_named_array {
     wb_array *array;
 } wb_named_array;
 
-/* One batch. x, y and more[i] are the loader's arrays of the same place, NULL where it has none;
- * they belong to the turn. To use one afterwards, as any array that was released, is a mistake: an
- * error as long as nothing else has taken its place, which is likely, not certain
+/* One batch. x, y and more[i] come from the loader's arrays of the same name, NULL where it has
+ * none; they belong to the turn. Using one after the turn is a mistake, as with any released array.
+ * It is an error as long as nothing else has taken the array's place, which is likely, not certain
  * (weber/array.h). */
 typedef struct wb_batch {
     wb_array *x, *y;
     wb_array *more[WB_MORE_ARRAYS];
     int64_t index; /* place in the epoch, from 0 */
     /* observations in it: batchsize, or fewer in the last one. With .shard it can be 0 there, and
-     * the arrays are (..., 0): a rank goes through the step with the others, and adds nothing */
+     * the arrays are (..., 0): such a rank takes part in the step, and adds nothing */
     int64_t size;
     int64_t epoch;      /* of the loader, from 0 */
     wb_loader *loader_; /* private */
@@ -82,7 +82,7 @@ typedef struct wb_batch {
 
 /* The memory of a batch while it is prepared: array i has its observations one after another at
  * data[i], which may be changed. Their places in the whole data are order[0 .. size - 1]. Arrays
- * count x, y, more[0], ..., without those that are not there. */
+ * are numbered in the order x, y, more[0], ...; those that are not there are left out. */
 typedef struct wb_batch_memory {
     int64_t index, size, epoch;
     const int64_t *order;
@@ -90,8 +90,8 @@ typedef struct wb_batch_memory {
     void *const *data;
 } wb_batch_memory;
 
-/* An observation that a function is to give: array i of it at data[i], which holds the numbers of
- * the loader's own array i at first. */
+/* An observation for a function to write: its array i at data[i], which at first holds the numbers
+ * of the loader's own array i. */
 typedef struct wb_observation {
     int64_t place; /* from 0 */
     int64_t epoch;
@@ -100,34 +100,34 @@ typedef struct wb_observation {
     void *const *data;
 } wb_observation;
 
-/* Writes the observation. On one of the loader's threads, several at a time with .threads; what it
- * draws follows from seed, and arrays that it makes end with the call; another
- * status than WB_OK ends the epoch as that of prepare does. */
+/* Writes the observation. Called on one of the loader's threads, several at a time with .threads.
+ * Random numbers that it draws follow from seed; arrays that it makes are released after the call.
+ * A status other than WB_OK ends the epoch, as one from prepare does. */
 typedef wb_status wb_getobs_fn(const wb_observation *observation, void *user);
 
-/* One observation as arrays of any size: arrays[0] is its x, arrays[1] its y, arrays[2 + i] what
- * becomes more[i]; they begin as NULL, and what stays NULL in the first of a batch the batch does
- * not have. Without collate there must be an x. On the caller's thread, in the turn's scope;
- * another status than WB_OK ends the epoch with it. */
+/* One observation as arrays of any size: arrays[0] is its x, arrays[1] its y, arrays[2 + i] its
+ * more[i]. They begin as NULL; an array that stays NULL in the first observation of a batch is
+ * missing in the batch. Without collate there must be an x. Called on the caller's thread, in the
+ * turn's scope; a status other than WB_OK ends the epoch with that status. */
 typedef wb_status wb_observe_fn(int64_t place, wb_array **arrays, void *user);
 
-/* Makes a batch of its observations: sets batch->x, y and more. lists[k] are the arrays number k of
- * all, batch->size of them; NULL where there are none. */
+/* Makes a batch of its observations: sets batch->x, y and more. lists[k] has array k of each
+ * observation, batch->size of them; NULL if they have no array k. */
 typedef wb_status wb_collate_fn(wb_batch *batch, wb_array *const *const *lists, void *user);
 
 /* Zero means default. The arrays are kept by the loader and evaluated when it is made. */
 typedef struct wb_loader_desc {
     WB_START_MEMBER;
-    wb_array *x, *y; /* the usual two; x is required, but for observe */
+    wb_array *x, *y; /* the usual two; x is required, except with observe */
     /* further ones: .more = {{"mask", mask}}; wb_batch_get finds them */
     wb_named_array more[WB_MORE_ARRAYS];
     int64_t batchsize; /* observations per batch; default 1 */
     bool shuffle;      /* a new order each epoch, from (seed, epoch) alone */
     uint64_t seed;     /* same seed, same order, on every machine */
     bool drop_partial; /* leave out a last batch that is not full */
-    /* Only this rank's part of the data (weber/distributed.h): of each `ranks` batches of the
-     * common order, the one with the rank's number. So all ranks make the same number of steps,
-     * and a step of all together is one of batchsize times ranks observations. */
+    /* Only this rank's part of the data (weber/distributed.h): out of each `ranks` batches of the
+     * common order, the batch with the rank's number. So all ranks make the same number of steps,
+     * and a step of all ranks together is over batchsize times ranks observations. */
     bool shard;
     const wb_device *device; /* where batches go; default: where the arrays are */
     /* false: each batch is prepared when it is asked for, on the caller's thread */
@@ -136,14 +136,15 @@ typedef struct wb_loader_desc {
      * WB_F32). */
     void (*map)(wb_batch *batch, void *user);
     /* Changes a batch's memory where it is prepared, by default on the loader's thread, in a scope
-     * of its own; random numbers there follow from seed, epoch and index. Another status than WB_OK
-     * ends the epoch: wb_next fails with it and with the batch's index when the turn of that batch
-     * comes. */
+     * of its own; random numbers there follow from seed, epoch and index. A status other than WB_OK
+     * ends the epoch: when that batch's turn comes, wb_next fails with the status and names the
+     * batch's index. */
     wb_status (*prepare)(const wb_batch_memory *batch, void *user);
     void *user; /* handed to map, prepare, getobs, observe and collate */
     /* Observations from a function instead of arrays: numobs of them, which getobs writes one by
-     * one, before prepare. x, y and more are then one observation each, (..., 1), and say sizes and
-     * type, which must be one that wb_to keeps where batches go (not f64 for a device):
+     * one, before prepare. x, y and more are then one observation each, (..., 1), which give sizes
+     * and type. The type must be one that wb_to keeps on the batches' device (f64 is not kept on a
+     * GPU):
      *
      *     wb_loader_new(.x = wb_zeros(WB_U8, 224, 224, 3, 1), .y = wb_zeros(WB_I32, 1),
      *                   .numobs = 50000, .getobs = decode, .user = files, .threads = 8,
@@ -153,7 +154,7 @@ typedef struct wb_loader_desc {
     int threads; /* that call getobs for a batch; its observations keep their order. Default 1 */
     /* Or numobs observations of any sizes as arrays that observe makes, without x, y and more.
      * collate makes a batch of them; default: each array's observations, of one size, are stacked
-     * along a new last dimension. Before map; batches then go to device.
+     * along a new last dimension. Both are called before map; batches then go to device.
      *
      *     static wb_status pad(wb_batch *b, wb_array *const *const *lists, void *user) {
      *         b->x = wb_batchseq((int)b->size, lists[0], 0);     // weber/observations.h
@@ -191,14 +192,14 @@ WB_API wb_status wb_batch_to(const wb_device *device, wb_batch *batch);
 /* Batches in an epoch. */
 WB_API int64_t wb_loader_length(const wb_loader *loader);
 
-/* The epoch that the next {0} walks, from 0: that of the loaded position (weber/state.h), or the
- * one after the last. */
+/* The number, from 0, of the epoch that the next batch of {0} starts: the epoch of the loaded
+ * position (weber/state.h), or the one after the last. */
 WB_API int64_t wb_loader_epoch(const wb_loader *loader);
 
 /* The next batch: closes the last turn's scope, opens one and fills *batch; a batch of {0} starts
  * an epoch. False, with *batch back at {0}, at the end of the epoch, and as soon as an error is
- * pending: its own, that of the closing scope, or one of the loop's body, so that a loop ends at
- * its first error. Scopes that the body left open are closed as well.
+ * pending: of the loader, of closing the scope, or of the loop's body, so that a loop ends at its
+ * first error. Scopes that the body left open are closed as well.
  *
  * To leave a loop early call wb_batch_end(&batch). After a plain break the scope stays open until
  * the loader's next epoch or its end; a new {0} starts from the beginning in any case. */

@@ -9,18 +9,20 @@
  * A maker such as wb_dense is a macro: it writes the defaults before what its caller writes, and
  * the last value of a member counts. The defaults stand beside the members, in WB_DEFAULT; a member
  * without one begins as 0, which means what its comment says (a kernel, a stride, a size, a pointer
- * that is 0 is not given). What a macro calls is a function whose name ends in _make. It takes the
- * desc, which may be a variable:
+ * that is 0 is not given). The macro calls a function whose name ends in _make. It takes the desc,
+ * which may be a variable:
  *
  *     wb_dense_desc d = WB_DESC(dense, 2, 3, .bias = false);
  *     wb_layer *layer = wb_dense_make(d);
  *
- * A list that such a variable points to has a name of its own: a literal as (int[]){0, 1} ends with
- * the expression. A desc within a desc is written in the same way, .metrics = WB_DESC(evaluate,
- * .k = 3). One that was not made so, as (wb_dense_desc){.in = 2}, lacks its defaults and is
+ * A list that such a variable points to has a name of its own: a literal such as (int[]){0, 1} ends
+ * with the expression. A desc within a desc is written in the same way:
+ * .metrics = WB_DESC(evaluate, .k = 3).
+ * A desc that was not made so, such as (wb_dense_desc){.in = 2}, lacks its defaults and is
  * refused.
  *
- * Positions are for what every call names; a list is in braces of its own: wb_conv({3, 3}, 1, 16).
+ * Settings without a name, by position, are those that every call gives; a list is in braces of its
+ * own: wb_conv({3, 3}, 1, 16).
  *
  * C++: members have the same defaults there, so that `wb_dense_desc d; d.in = 2;` is right from
  * C++14 on, and from C++20 on the macros work with named settings, in the members' order. */
@@ -73,7 +75,7 @@ typedef char wb_start; /* 0: the desc was not made by a macro */
 #define WB_NO_MORE .start_ = 1
 
 /* Lists of paddings, where C takes {1} and {1, 0} for the same: .pad = WB_ALL(1) is for all
- * dimensions, .pad = WB_EACH(1, 0) for each its own, of which a 0 counts. */
+ * dimensions, .pad = WB_EACH(1, 0) has one number for each dimension, and a 0 counts. */
 #define WB_ALL(n)                                                                                  \
     { n, WB_SAME_, WB_SAME_ }
 #define WB_EACH(...) WB_EACH_(__VA_ARGS__, WB_SAME_, WB_SAME_, 0)
@@ -90,7 +92,8 @@ typedef char wb_start; /* 0: the desc was not made by a macro */
 #define WB_INIT(name, ...)                                                                         \
     { WB_DEFAULTS_##name.start_ = 1, __VA_ARGS__ }
 
-/* function(a wb_NAME_desc), and function(x, a wb_NAME_desc): what the makers' macros are. */
+/* function(a wb_NAME_desc), and function(x, a wb_NAME_desc): the makers' macros are defined by
+ * these. */
 #define WB_MAKE(function, name, ...)       WB_QUIET_(function(WB_GIVEN_(name, __VA_ARGS__)))
 #define WB_MAKE_OF(function, x, name, ...) WB_QUIET_(function(x, WB_GIVEN_(name, __VA_ARGS__)))
 

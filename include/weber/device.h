@@ -11,9 +11,10 @@ extern "C" {
 /* The CPU, always there. */
 WB_API const wb_device *wb_cpu_device(void);
 
-/* Where arrays from C memory are put, and recipes of numbers alone (wb_zeros, wb_uniform) when they
- * are computed or kept: the CPU, unless wb_set_default_device said otherwise; NULL goes back to the
- * CPU. Borrowed and adopted memory stays the host's. One for the process. */
+/* The default device, one for the process: arrays from C memory are put there, and recipes of
+ * numbers alone (wb_zeros, wb_uniform) when they are computed or kept. It is the CPU, unless
+ * wb_set_default_device said otherwise; NULL goes back to the CPU. Borrowed and adopted memory
+ * stays the host's. */
 WB_API const wb_device *wb_default_device(void);
 WB_API void wb_set_default_device(const wb_device *device);
 
@@ -24,33 +25,33 @@ WB_API wb_status wb_device_sync(const wb_device *device);
 /* ---- the same bits ----
  *
  * The same program gives the same bits again, on one machine with the same libraries: in each
- * process and for any number of threads; sums are added up in a fixed order, and no library's
- * algorithm is taken that adds up in another one.
+ * process and for any number of threads; sums are added up in a fixed order, and algorithms of
+ * libraries that do not keep to one are not used.
  *
- * On other devices than the CPU, what stands around an operation may change its last bits. A
+ * On devices other than the CPU, the operations around an operation may change its last bits. A
  * vendor's library has an algorithm for the sizes and types of a product or convolution, for the
- * alignment of its operands in memory (a slice may begin anywhere), and for what it computes after
- * it in the same call: a bias, an activation. Compilers make one instruction of a product and a sum
- * that stand together. So what is computed again (wb_recompute), a loop in place of a scan, or a
- * plan that is not fused (WEBER_FUSE=0, WEBER_EAGER=1) may differ there by a rounding. */
+ * alignment of its operands in memory (a slice may begin anywhere), and for what it computes next
+ * in the same call: a bias, an activation. Compilers make one instruction of a product followed by
+ * a sum. So arrays that are computed again (wb_recompute), a loop in place of a scan, or a plan
+ * that is not fused (WEBER_FUSE=0, WEBER_EAGER=1) may differ there by a rounding. */
 
 /* "CPU", "OpenCL(0)". */
 WB_API const char *wb_device_name(const wb_device *device);
 
 /* Threads that the CPU computes with: WEBER_NUM_THREADS, else the cores this process may use;
- * results do not depend on it. wb_set_threads(0) returns to the default; what another thread
- * evaluates meanwhile ends with the number that it began with. */
+ * results do not depend on it. wb_set_threads(0) returns to the default; an evaluation that is
+ * under way on another thread keeps its number. */
 WB_API int wb_threads(void);
 WB_API void wb_set_threads(int threads);
 
 /* ---- movement ---- */
 
-/* What becomes of floating types on the way; integers and bool keep theirs. */
+/* How floating types are converted on the way; integers and bool keep theirs. */
 typedef enum wb_eltype {
     /* f64 becomes f32 on the way from the CPU to another device, else preserved */
     WB_ELTYPE_DEFAULT,
     WB_ELTYPE_PRESERVE, /* as it is */
-    WB_ELTYPE_F32,      /* this one, also of what is already there */
+    WB_ELTYPE_F32,      /* to this type, also arrays that are there already */
     WB_ELTYPE_F64,
     WB_ELTYPE_F16,
     WB_ELTYPE_BF16
@@ -71,19 +72,19 @@ typedef struct wb_to_desc {
 #define wb_to(...) WB_MAKE(wb_to_make, to, __VA_ARGS__)
 WB_API void *wb_to_make(wb_to_desc desc);
 
-/* wb_to(wb_gpu_device(), x), where there is one, else x as wb_cpu gives it; and
+/* wb_gpu: wb_to(wb_gpu_device(), x) if there is a GPU, else as wb_cpu. wb_cpu:
  * wb_to(wb_cpu_device(), x). Julia's `m = gpu(m)` is wb_move(wb_gpu_device(), m): m = wb_gpu(m)
  * would lose the first model without freeing it. */
 WB_API void *wb_gpu(void *x);
 WB_API void *wb_cpu(void *x);
 
-/* The same in place: the arrays in a model's slots, an optimiser's state (then the model that it
- * belongs to comes along), are replaced by those on the device; all of them, or on failure none. */
+/* The same in place: the arrays in a model's slots, or an optimiser's state and the slots of its
+ * model, are replaced by arrays on the device; all of them, or on failure none. */
 #define wb_move(...) WB_MAKE(wb_move_make, to, __VA_ARGS__)
 WB_API wb_status wb_move_make(wb_to_desc desc);
 
-/* Where an array, or everything in a model, tree or optimiser is. NULL for NULL and for what holds
- * no arrays; NULL with an error that names both where it is on two devices. */
+/* Where an array, or everything in a model, tree or optimiser is. NULL for NULL and for an object
+ * without arrays; NULL with an error that names both devices if it is on two. */
 WB_API const wb_device *wb_device_of(const void *x);
 
 /* Reading single elements of an array elsewhere (wb_at) waits for the device each time. The
@@ -113,8 +114,8 @@ WB_API const char *const *wb_supported_devices(void);
 /* The same without "CPU". */
 WB_API const char *const *wb_supported_gpu_backends(void);
 
-/* Loads one backend, unless it is there already; tries again what failed before. Where it cannot be
- * loaded: WB_ERROR_DEVICE with what is missing and the Debian package that brings it. */
+/* Loads one backend, unless it is loaded already; one that failed before is tried again. If it
+ * cannot be loaded: WB_ERROR_DEVICE with what is missing and the Debian package that brings it. */
 WB_API wb_status wb_use(const char *backend);
 
 /* True if the backend is built in, or its plugin is installed, has this Weber's ABI and found the
@@ -127,8 +128,8 @@ WB_API bool wb_functional(const char *backend);
 /* True if it is functional and has a working part of this name, such as "cuDNN" or "MIOpen". */
 WB_API bool wb_functional_part(const char *backend, const char *part);
 
-/* Why the last of these questions on this thread was answered with no; "" after a yes. Lives until
- * the thread asks again. */
+/* Why the last of these questions on this thread got the answer no; "" after a yes. Lives until the
+ * thread asks again. */
 WB_API const char *wb_reason(void);
 
 /* Number of devices; 0 where the backend is not functional. */
@@ -142,8 +143,8 @@ WB_API const wb_device *const *wb_devices(const char *backend);
 WB_API void wb_show_devices(void);
 
 /* The folders in which plugins were searched, and "PATH: reason" for each file and folder that was
- * passed over; ended by NULL. A plugin that only misses its vendor's libraries is not passed over:
- * wb_reason() says what its backend misses. */
+ * skipped; ended by NULL. A plugin that only lacks its vendor's libraries is not skipped:
+ * wb_reason() says what its backend lacks. */
 WB_API const char *const *wb_plugin_folders(void);
 WB_API const char *const *wb_skipped_plugins(void);
 
@@ -157,7 +158,7 @@ typedef struct wb_properties {
     char uuid[40];        /* no other device anywhere has it; "" where unknown */
     int64_t memory_bytes; /* 0: unknown */
     int compute_units;    /* multiprocessors, cores */
-    bool is_gpu;          /* an accelerator; the automatic choice takes no other */
+    bool is_gpu;          /* an accelerator; the automatic choice takes only these */
     bool has_f64;
 } wb_properties;
 
@@ -178,7 +179,7 @@ WB_API wb_status wb_device_properties_at(const char *backend, int index, wb_prop
  * WEBER_DEVICE=backend[:index] comes first. An unknown backend there, one that does not work or an
  * index that is out of range is an error. Then comes the preference gpu_backend: one that is
  * unknown, not loaded or not functional is a warning at every call. Then the first backend of
- * wb_supported_gpu_backends() that has a GPU, then the CPU. A device that is no GPU, such as a
+ * wb_supported_gpu_backends() that has a GPU, then the CPU. A device that is not a GPU, such as a
  * processor under OpenCL, is taken only if its backend was named. Where no index was given, it is
  * the backend's first GPU, or its first device.
  *
@@ -192,7 +193,8 @@ typedef struct wb_get_device_desc {
     bool verbose;        /* says what was chosen and why, whatever WEBER_LOG is */
 } wb_get_device_desc;
 
-/* The device of choice, which may be the CPU; NULL only for what WEBER_DEVICE asks.
+/* The chosen device, which may be the CPU; NULL only if WEBER_DEVICE asks for one that cannot be
+ * had.
  *
  *     const wb_device *device = wb_get_device(.verbose = true);
  *     // weber info: Using backend: CUDA.
@@ -209,18 +211,18 @@ WB_API const wb_device *wb_get_device_named(const char *name);
 
 typedef struct wb_gpu_device_desc {
     WB_START_MEMBER;
-    int id;     /* its number in its backend, from 1, before what WEBER_DEVICE says; 0: choose */
+    int id;     /* its number in its backend, from 1, which goes before WEBER_DEVICE's; 0: choose */
     bool force; /* the CPU is an error: "No functional GPU device found!" */
 } wb_gpu_device_desc;
 
-/* The same choice for programs that expect a GPU: that there is none is said once, with the
- * reasons; that the preference or WEBER_DEVICE is "CPU" is not. An id on the CPU is ignored with a
+/* The same choice for programs that expect a GPU: if there is none, a message says so once, with
+ * the reasons, unless the preference or WEBER_DEVICE is "CPU". An id on the CPU is ignored with a
  * warning; one that is out of range is an error. Later calls without id do not depend on it. */
 #define wb_gpu_device(...) WB_MAKE(wb_gpu_device_make, gpu_device, __VA_ARGS__)
 WB_API const wb_device *wb_gpu_device_make(wb_gpu_device_desc desc);
 
-/* Forgets what was found: plugins that failed are tried again, devices are counted again, and that
- * there is no GPU is said again. Devices that were handed out stay valid. */
+/* Forgets what was found: plugins that failed are tried again, devices are counted again, and the
+ * message that there is no GPU may come again. Devices that were handed out stay valid. */
 WB_API void wb_reset_gpu_device(void);
 
 /* What wb_get_device() would give, without opening it and without a line in the log. */
@@ -246,8 +248,8 @@ WB_API wb_status wb_device_choice(wb_choice *choice);
  * everything else in it as it was. A file that cannot be read, has faults or cannot be written is a
  * warning, and the program goes on as if there were no preference. */
 
-/* The file's path: the one that is there, or would be made. "" if there is no place for one. Lives
- * until the thread asks again. */
+/* The path of the preference file, or the path where it would be made if there is none yet. "" if
+ * there is no place for one. The text lives until the thread asks again. */
 WB_API const char *wb_preference_file(void);
 
 /* A preference's text, "true" or "false"; NULL where it is not set. Lives until the thread asks
@@ -283,30 +285,31 @@ typedef struct wb_memory_info {
 } wb_memory_info;
 WB_API wb_memory_info wb_memory_status(const wb_device *device);
 
-/* Live memory by what made it, largest first: an operation ("matmul", "adam"), "data" for what came
- * from C memory or files. Fills at most capacity entries and returns how many kinds there are. */
+/* Live memory by origin, largest first: an operation ("matmul", "adam"), or "data" for arrays from
+ * C memory or files. Fills at most capacity entries and returns how many kinds there are. */
 typedef struct wb_memory_holder {
     const char *tag;
     int64_t arrays, bytes;
 } wb_memory_holder;
 WB_API int wb_memory_holders(const wb_device *device, int capacity, wb_memory_holder *holders);
 
-/* From now on live, cached and workspace memory together stay within so many bytes: what does not
- * fit is out of memory, after the cache was given back. 0: no limit but the device's own. */
+/* From now on live, cached and workspace memory together stay within so many bytes. If an
+ * allocation does not fit, the cache is given back; if it still does not fit, it fails as out of
+ * memory. 0: no limit but the device's own. */
 WB_API wb_status wb_memory_limit(const wb_device *device, int64_t bytes);
 
 /* Gives cached memory back to the system. */
 WB_API void wb_memory_reclaim(const wb_device *device);
 
-/* What evaluation did so far on this thread; differences over a step are what benchmarks and tests
- * look at. */
+/* Counts of evaluation so far on this thread; benchmarks and tests look at their differences over a
+ * step. */
 typedef struct wb_plan_counts {
     int64_t evaluations;      /* plans run */
     int64_t misses;           /* plans made because none was in the cache */
     int64_t kernels;          /* commands run */
     int64_t missed_donations; /* updates that could not work in place */
     int64_t allocations;      /* pieces of memory asked of the system, on all threads */
-    /* size of the plan cache, 64 MiB at most; what kernels take in a backend is not counted */
+    /* size of the plan cache, 64 MiB at most; kernels' memory in a backend is not counted */
     int64_t cache_bytes;
 } wb_plan_counts;
 WB_API wb_plan_counts wb_plan_status(void);

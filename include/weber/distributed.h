@@ -10,7 +10,7 @@
  *
  * Every rank runs the same program on its share of the data. The environment says how many there
  * are, so nothing needs to be started by hand; with one process every call works, and nothing is
- * sent. The functions are those of Flux's and Lux's DistributedUtils.
+ * sent. The functions are as in Flux's and Lux's DistributedUtils.
  *
  * A collective is an operation with an effect. It is computed with the thread's next evaluation,
  * whatever that asks for, in the order in which collectives were made. So ranks may differ in what
@@ -48,13 +48,13 @@ typedef struct wb_distributed_desc {
 /* Joins the group of processes that the environment describes, and says which transport has to
  * carry it: wb_distributed_initialize(transport, ...).
  *
- * NULL     any, or the one that WEBER_TRANSPORT names
+ * NULL     the transport that WEBER_TRANSPORT names, else any
  * "local"  the shared memory of this machine (weber run)
  * "MPI"    Open MPI or MPICH (mpiexec)
  * "NCCL"   beside either of these: collectives of the memory of one device of CUDA for each rank
  *          go from device to device, on its queues; arrays elsewhere go as before. The device
- *          becomes the default one, and that of calls that name no number (wb_gpu_device). Sums
- *          are those of the others, bit by bit.
+ *          becomes the default device, also for wb_gpu_device where no number is given. Sums
+ *          equal those of the other transports bit by bit.
  * "RCCL"   the same for AMDGPU
  *
  *     wb_distributed_initialize("NCCL", .devices = (const int[]){2, 3}, .device_count = 2);
@@ -78,7 +78,7 @@ WB_API const char *wb_get_distributed_backend(const char *transport);
 
 WB_API int wb_rank(void);          /* of this process: 0 .. wb_total_workers() - 1 */
 WB_API int wb_total_workers(void); /* how many ranks there are */
-WB_API int wb_local_rank(void);    /* among those of this machine */
+WB_API int wb_local_rank(void);    /* among the ranks of this machine */
 WB_API int wb_local_workers(void); /* how many of them are on this machine */
 
 /* ---- collectives ---- */
@@ -90,8 +90,8 @@ typedef enum wb_reduction {
     WB_REDUCE_MIN,
 } wb_reduction;
 
-/* Each gives a new array, of the same sizes on all ranks: x = wb_allreduce(x, WB_REDUCE_MEAN).
- * With one rank that is x, of which wb_reduce_scatter and wb_allgather change nothing either.
+/* Each gives a new array, of the same sizes on all ranks: x = wb_allreduce(x, WB_REDUCE_MEAN). With
+ * one rank wb_allreduce gives x, and wb_reduce_scatter and wb_allgather change nothing either.
  * All have derivatives of any order, for a loss that is the sum of the ranks' losses.
  * Errors: not in the body of a scan; a sum or mean of bool, a mean of integers. */
 
@@ -109,12 +109,13 @@ WB_API wb_array *wb_allgather(wb_array *x);
  * multiple of the number of ranks. */
 WB_API wb_array *wb_reduce_scatter(wb_array *x, wb_reduction reduction);
 
-/* Returns when all ranks have called it; collectives that are not computed yet are, before. */
+/* Returns when all ranks have called it. Collectives that are not computed yet are computed
+ * first. */
 WB_API wb_status wb_barrier(void);
 
 /* ---- models, optimisers ---- */
 
-/* What the object holds on rank 0 is what it holds on all:
+/* Gives the object on all ranks what it holds on rank 0:
  *
  *   a model or tree   arrays; numbers of layers: settings as Dropout's p, modes, WB_SETTING, and
  *                     WB_VALUE_FIELD of a number (C11; not of pointers, arrays, structs)
@@ -122,10 +123,10 @@ WB_API wb_status wb_barrier(void);
  *                     clip_total_norm, micro_batches, what is frozen; with .zero no states
  *
  * The ranks' objects must have the same structure: layers, sizes and types of arrays, functions,
- * kinds of rules; what differs is an error that names it. An array keeps its numbers, so that it is
- * an error that names wb_bcast; a rule is a plain value until an optimiser has it. wb_setup with
- * .distributed = true sends the model's arrays alone: settings that differ then are an error at the
- * first step. */
+ * kinds of rules; a difference is an error that names it. An array's numbers cannot be replaced, so
+ * an array is an error that names wb_bcast; a rule is a plain value until an optimiser has it.
+ * wb_setup with .distributed = true sends the model's arrays alone: settings that differ then are
+ * an error at the first step. */
 WB_API wb_status wb_synchronize(void *object);
 
 #ifdef __cplusplus

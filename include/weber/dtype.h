@@ -41,8 +41,8 @@ typedef enum wb_dtype {
         WB_DTYPE_COUNT
 } wb_dtype;
 
-/* The same constants with the enumeration's type, which C's enumerators lack: by it a maker tells
- * an element type from a number that stands in its place. In C11,
+/* The same constants with the enumeration's type, which C's enumerators lack: by that type a maker
+ * tells an element type from a number given in its place. In C11,
  *
  *     wb_zeros(2, 3)                    fails: "full: 2 is not an element type: ..."
  *
@@ -65,7 +65,7 @@ enum { WB_NO_DTYPE = 0x10000 };
 #define WB_DTYPE(dtype) (dtype)
 #endif
 
-/* What numbers in C memory are, told by a pointer to them: a whole number of so many bytes, signed
+/* The type of numbers in C memory, from a pointer to them: a whole number of so many bytes, signed
  * or not, a float, a double, a bool, or a type that no element has: long double, complex, __int128.
  * WB_NUMBERS_AT(pointer) is one of these, or 0 where the pointer does not say: to void, to char
  * (bytes of anything), to a struct or an array; in C99 and C++ always. WB_NUMBERS_IN(array) sees

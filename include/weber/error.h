@@ -8,10 +8,10 @@
  *     // "predict: matmul: A is (2, 5), so B needs 5 elements, but is (4)"
  *     if (wb_failed()) return wb_report("predict");
  *
- * While an error is pending, what would read or write files, train, evaluate or load data (wb_save,
- * wb_load, wb_train, wb_evaluate, wb_next, ...) does nothing and returns its status, for what it is
- * given may be incomplete. All else runs as far as its arguments are there. An error that was
- * expected is cleared: wb_try, wb_clear_error.
+ * While an error is pending, functions that read or write files, train, evaluate or load data
+ * (wb_save, wb_load, wb_train, wb_evaluate, wb_next, ...) do nothing and return its status, because
+ * their arguments may be incomplete. All other functions run if their arguments are there. An error
+ * that was expected is cleared: wb_try, wb_clear_error.
  *
  * The library never aborts, exits or prints by itself; messages for people go through the log
  * hook. An error that is still pending when its thread or the process ends, and whose message
@@ -67,8 +67,8 @@ WB_API wb_status wb_take_error(char *text, size_t size_bytes);
 /* Forgets the pending error. */
 WB_API void wb_clear_error(void);
 
-/* For what may fail, and then is done without: true if the status is WB_OK; otherwise the error is
- * told at the level "info" and forgotten.
+/* For a call that may fail without harm: true if the status is WB_OK; otherwise the error is logged
+ * at the level "info" and forgotten.
  *
  *     if (!wb_try(wb_load("model.bson", model))) begin_anew(model);
  */

@@ -22,9 +22,9 @@ extern "C" {
 typedef wb_array *wb_array_fn(void *context, int count, wb_array *const *arrays);
 
 /* gradients[i] = d loss / d arrays[i], sizes and type of arrays[i], owned by the scope; NULL where
- * loss does not depend on it. loss has one element and a floating type. Fails if the walk meets an
- * array that a closed scope has cut off from its recipe, and that may have been made of a wanted
- * one which got no gradient; the error names it, and all are NULL. */
+ * loss does not depend on it. loss has one element and a floating type. Fails if a wanted array got
+ * no gradient, and the walk met an array that may have been made of it but lost its recipe when a
+ * scope was closed; the error names that array, and all gradients are NULL. */
 WB_API wb_status wb_gradient_of(wb_array *loss, int count, wb_array *const *arrays,
                                 wb_array **gradients);
 
@@ -41,15 +41,15 @@ WB_API wb_status wb_gradient_check(wb_array_fn *fn, void *context, int count,
 
 /* ---- further derivatives ----
  *
- * Arrays of which a derivative is taken are differentiated as wb_gradient_of does it, and fail as
- * it does. Where nothing depends on them the result is zeros. Results belong to the scope, and are
- * recipes that can be differentiated again. */
+ * They differentiate, and fail, as wb_gradient_of does. Where nothing depends on an array the
+ * result is zeros. Results belong to the scope, and are recipes that can be differentiated
+ * again. */
 
 /* J v, the change of y where the arrays change by the tangents: sum over i of dy / d arrays[i]
  * times tangents[i], of y's sizes. Forward mode, by walking backwards twice (Townsend 2017): the
- * cotangent of the arrays is linear in that of y, and its derivative along the tangents is J v.
- * The cost is that of some two walks; y is not computed again. y and the arrays have floating
- * types; tangents[i] has the sizes of arrays[i]. */
+ * cotangent of the arrays is linear in the cotangent of y, and its derivative along the tangents is
+ * J v. It costs about two walks; y is not computed again. y and the arrays have floating types;
+ * tangents[i] has the sizes of arrays[i]. */
 WB_API wb_array *wb_jvp(wb_array *y, int count, wb_array *const *arrays, wb_array *const *tangents);
 
 /* J (count(y), count(x)): element (k, i) is d y_k / d x_i, elements counted in memory's order,
@@ -62,7 +62,7 @@ WB_API wb_array *wb_jacobian(wb_array *y, wb_array *x);
  * gradient: n products of wb_hvp. */
 WB_API wb_array *wb_hessian(wb_array *loss, wb_array *x);
 
-/* The diagonal of that matrix in x's sizes. As many products; H itself is never in memory. */
+/* The diagonal of H, in x's sizes. It takes as many products; H itself is never in memory. */
 WB_API wb_array *wb_hessian_diagonal(wb_array *loss, wb_array *x);
 
 /* H v: products[i] = sum over k of d^2 loss / d arrays[i] d arrays[k] times vectors[k], of the
@@ -74,10 +74,10 @@ WB_API wb_status wb_hvp(wb_array *loss, int count, wb_array *const *arrays,
 /* Gradients for each observation alone: gradients[i] (sizes of arrays[i]..., N), where inputs[k]
  * (..., N) have N observations in their last dimension. loss(context, ninputs, inputs) is called
  * once, with inputs of one observation, (..., 1), as the body of a scan (weber/scan.h says what is
- * not allowed there), and gives one number; layers in it are in training mode. arrays are what it
- * uses of outside: wb_get(model, "layers.1.weight"). An array of 8 dimensions is an error, since
- * there is no room for N; so is a layer that writes a state, as BatchNorm does in training: its
- * result for one observation depends on the others.
+ * not allowed there), and gives one number; layers in it are in training mode. arrays are the
+ * arrays from outside that it uses: wb_get(model, "layers.1.weight"). An array of 8 dimensions is
+ * an error, since there is no room for N; so is a layer that writes a state, as BatchNorm does in
+ * training: its result for one observation depends on the others.
  *
  *     wb_gradient_each(loss, model, 2, (wb_array *[]){x, y}, 1, &weight, &each);
  *     wb_array *norms = wb_norm_dims(each, 2, 0, 1);      // of differentially private training */
@@ -87,10 +87,10 @@ WB_API wb_status wb_gradient_each(wb_array_fn *loss, void *context, int ninputs,
 
 /* ---- memory for time ---- */
 
-/* fn(context, count, arrays), whose inside is computed again for the gradient instead of kept for
- * it: of what fn makes, only its result and what it was given are in memory until the backward pass
- * reaches it. A chain of n layers in sqrt(n) such parts wants memory for some 2 sqrt(n) of its n
- * results, for one more forward pass (Chen and others 2016; checkpoint in PyTorch, checkpointed in
+/* fn(context, count, arrays), with its intermediate arrays computed again for the gradient instead
+ * of kept: until the backward pass reaches fn, only its arguments and its result are in memory. A
+ * chain of n layers in sqrt(n) such parts needs memory for about 2 sqrt(n) of its n results, at the
+ * price of one more forward pass (Chen and others 2016; checkpoint in PyTorch, checkpointed in
  * Zygote, remat in JAX).
  *
  *     static wb_array *block(void *layer, int count, wb_array *const *x) {
@@ -98,14 +98,14 @@ WB_API wb_status wb_gradient_each(wb_array_fn *loss, void *context, int ninputs,
  *     }
  *     for (int i = 0; i < 48; i += 6) x = wb_recompute(block, parts[i / 6], 1, &x);
  *
- * fn is called once; its recipe is what is repeated. So random arrays are the same again, states
- * (running statistics) are written once, and the gradients are the same as without it: to the bit
- * on the CPU where both plans fuse alike, elsewhere as "the same bits" in weber/device.h says.
- * Arrays of outside that fn uses without being given them, as parameters, get gradients, too, of
- * any order. Works inside the body of a scan, whose steps are then computed again one by one.
+ * fn is called once; its recipe is repeated. So random arrays are the same again, states (running
+ * statistics) are written once, and the gradients are the same as without it: to the bit on the CPU
+ * where both plans fuse alike, elsewhere as "the same bits" in weber/device.h says. Arrays from
+ * outside that fn uses without being given them, such as parameters, get gradients, too, of any
+ * order. Works inside the body of a scan, whose steps are then computed again one by one.
  *
- * Arrays that fn makes are released when it returns, but for its result and what was kept. Fails if
- * fn does, or gives NULL. */
+ * Arrays that fn makes are released when it returns, except its result and those that it kept.
+ * Fails if fn fails, or gives NULL. */
 WB_API wb_array *wb_recompute(wb_array_fn *fn, void *context, int count, wb_array *const *arrays);
 
 /* ---- derivatives of your own ---- */
@@ -125,10 +125,11 @@ typedef struct wb_function_desc {
     void (*release)(void *context); /* when no recipe has the function any more; default: nothing */
 } wb_function_desc;
 
-/* value(context, count, arrays), whose derivative in arrays is pullback's, and not that of what
- * value is made of. Both work with arrays and are called at once: value here, pullback when a
- * gradient is taken. What pullback makes is an ordinary recipe: its derivative is the second one.
- * Arrays that value takes from elsewhere get no gradient. (rrule of ChainRules, custom_vjp of JAX)
+/* value(context, count, arrays). Its derivative in arrays is what pullback gives, not the
+ * derivative of what value is made of. Both work with arrays and are called at once: value here,
+ * pullback when a gradient is taken. What pullback makes is an ordinary recipe: its derivative is
+ * the second derivative. Arrays that value takes from elsewhere get no gradient. (rrule of
+ * ChainRules, custom_vjp of JAX)
  *
  *     wb_array *y = wb_function(1, &x, .value = solve, .pullback = solve_pullback);
  *
@@ -141,8 +142,8 @@ WB_API wb_array *wb_function_make(int count, wb_array *const *arrays, wb_functio
 /* The same in C, on memory of the host: arrays[i] are the numbers of the arrays, dense, first
  * dimension fastest, each in its own type; result is written. */
 typedef wb_status wb_host_fn(void *context, int count, const void *const *arrays, void *result);
-/* cotangent has the type and sizes of the result; cotangents[i] those of arrays[i], zeros at first,
- * or NULL where it is not wanted. */
+/* cotangent has the type and sizes of the result; cotangents[i] has those of arrays[i] and begins
+ * as zeros, or is NULL if it is not wanted. */
 typedef wb_status wb_host_pullback_fn(void *context, int count, const void *const *arrays,
                                       const void *result, const void *cotangent,
                                       void *const *cotangents);
@@ -159,11 +160,11 @@ typedef struct wb_host_function_desc {
     wb_dtype dtype; /* of the result; default f32 */
 } wb_host_function_desc;
 
-/* The result is data: value is called at once, and pullback when a gradient is taken, after what
- * they read is computed. A step with such a function is therefore several plans, and waits for the
- * device each time. The result is on the device of the first array that is on one. Inside the body
- * of a scan that is an error; so is a second derivative, or one forwards (wb_jvp), which the
- * function does not give.
+/* The result is data: value is called at once, and pullback when a gradient is taken; first the
+ * arrays that they read are computed. A step with such a function is therefore several plans, and
+ * waits for the device each time. The result is on the device of the first array that is on one.
+ * Inside the body of a scan such a function is an error; so is a second derivative, or a forward
+ * one (wb_jvp), which the function does not give.
  *
  *     wb_host_function(1, &x, .value = f, .pullback = f_pullback, .ndim = 1, .sizes = {3}) */
 #define wb_host_function(count, arrays, ...)                                                       \
@@ -171,15 +172,16 @@ typedef struct wb_host_function_desc {
 WB_API wb_array *wb_host_function_make(int count, wb_array *const *arrays,
                                        wb_host_function_desc desc);
 
-/* The value y with the gradient of x, which has the same sizes: what rounds or samples is passed
- * over (Bengio, Leonard and Courville 2013): wb_straight_through(wb_round(x), x). */
+/* The value y with the gradient of x, which has the same sizes, so that gradients skip an operation
+ * that rounds or samples (Bengio, Leonard and Courville 2013): wb_straight_through(wb_round(x),
+ * x). */
 WB_API wb_array *wb_straight_through(wb_array *y, wb_array *x);
 
-/* What becomes of a cotangent on its way; the same array, to look at it only. */
+/* Returns what the cotangent becomes; to only look at it, returns the same array. */
 typedef wb_array *wb_hook_fn(void *context, wb_array *cotangent);
 
-/* x, whose cotangent goes through fn: fn(context, cotangent), of the same sizes and type, is what x
- * gets. Called when a gradient is taken; to see numbers, keep the array and read it afterwards. */
+/* x, with its cotangent passed through fn: x gets fn(context, cotangent), of the same sizes and
+ * type. Called when a gradient is taken; to see numbers, keep the array and read it afterwards. */
 WB_API wb_array *wb_hook(wb_array *x, wb_hook_fn *fn, void *context);
 
 #ifdef __cplusplus

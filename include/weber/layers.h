@@ -56,10 +56,10 @@ typedef struct wb_multi_head_attention_desc {
  *     y = out_proj(attention(q_proj(q), k_proj(k), v_proj(v)))      (Vaswani et al. 2017; Flux)
  *
  * wb_multi_head_attention(64, .heads = 4). wb_apply takes one array as q, k and v; wb_apply_many
- * takes (q), (q, kv), (q, k, v) or (q, k, v, bias), and after these a mask (bool) where there is
- * one; bias and mask as wb_attention describes them. Unlike Flux's it gives y alone: it can stand
- * in a chain. With .rotary = 10000 each head's q and k are turned by wb_rotary before they meet, as
- * in Llama.
+ * takes (q), (q, kv), (q, k, v) or (q, k, v, bias), and after these a mask (bool) if there is one;
+ * bias and mask are as in wb_attention. Unlike Flux's layer it gives y alone, so it can stand in a
+ * chain. With .rotary = 10000 wb_rotary turns each head's q and k before their product, as in
+ * Llama.
  *
  * q  (in, queries, ...)   k  (k_in, keys, ...)   v  (v_in, keys, ...)   y  (out, queries, ...) */
 #define wb_multi_head_attention(...)                                                               \
@@ -225,13 +225,13 @@ typedef struct wb_upsample_desc {
 
 /* x (W, [H, [D,]] C, N) to (W', ..., C, N), W' = floor(scale W) or size. nearest: each pixel is
  * repeated, so that scale is whole and size a multiple of W. linear, bilinear, trilinear, for one,
- * two and three spatial dimensions: y_i is between the pixels beside i (W - 1) / (W' - 1), counted
- * from 0, as in Flux, whose corners stay; with .align_corners = false beside max(0, (i + 1/2) W /
- * W' - 1/2). wb_upsample(WB_UPSAMPLE_BILINEAR, {2}). (Flux)
+ * two and three spatial dimensions: y_i is interpolated between the pixels on both sides of place i
+ * (W - 1) / (W' - 1), counted from 0, so that corners stay, as in Flux; with .align_corners = false
+ * the place is max(0, (i + 1/2) W / W' - 1/2). wb_upsample(WB_UPSAMPLE_BILINEAR, {2}). (Flux)
  *
- * Fails with WB_ERROR_ARGUMENT on scale and size both, none, or that are not whole where they have
- * to be, with WB_ERROR_SHAPE on an x of other dimensions, and where size is not a multiple of
- * x's. */
+ * Fails with WB_ERROR_ARGUMENT if both or none of scale and size are given, or one is not whole
+ * where it has to be; with WB_ERROR_SHAPE on an x of other dimensions, and where size has to be a
+ * multiple of x's and is not. */
 #define wb_upsample(...) WB_MAKE(wb_upsample_make, upsample, __VA_ARGS__)
 WB_API wb_layer *wb_upsample_make(wb_upsample_desc desc);
 
@@ -248,13 +248,13 @@ typedef struct wb_dropout_desc {
     unsigned dims; /* the mask varies along these and is shared along the others; default: all */
 } wb_dropout_desc;
 
-/* In training, zeros with probability p and x / (1 - p) elsewhere; x in test mode; whole numbers
- * become f32 in both. (Srivastava et al. 2014) */
+/* In training, each number becomes 0 with probability p, else x / (1 - p); in test mode the result
+ * is x. Whole numbers become f32 in both modes. (Srivastava et al. 2014) */
 #define wb_dropout(...) WB_MAKE(wb_dropout_make, dropout, __VA_ARGS__)
 WB_API wb_layer *wb_dropout_make(wb_dropout_desc desc);
 
-/* The same as a function: wb_dropout_op(x, 0.5). It draws whenever it is called, in test mode, too,
- * as NNlib's dropout. Fails with WB_ERROR_ARGUMENT unless 0 <= p <= 1. */
+/* The same as a function: wb_dropout_op(x, 0.5). It draws whenever it is called, also in test mode,
+ * as NNlib's dropout does. Fails with WB_ERROR_ARGUMENT unless 0 <= p <= 1. */
 #define wb_dropout_op(x, ...) WB_MAKE_OF(wb_dropout_op_make, x, dropout, __VA_ARGS__)
 WB_API wb_array *wb_dropout_op_make(wb_array *x, wb_dropout_desc desc);
 
@@ -268,25 +268,26 @@ typedef struct wb_batchnorm_desc {
     wb_dtype dtype;                        /* default f32 */
     wb_array *given_beta, *given_gamma;    /* instead of zeros, ones (channels) */
     wb_array *given_mean, *given_variance; /* instead of zeros, ones (channels) */
-    bool sync; /* in training, the batch is that of all ranks together (weber/distributed.h) */
+    bool sync; /* in training, statistics of all ranks' batches (weber/distributed.h) */
 } wb_batchnorm_desc;
 
 /* y = activation(γ (x - μ) / √(σ² + eps) + β), each channel by itself; x (..., channels, N). In
- * training μ and σ² are those of the batch, σ² over its n numbers, and the running ones, which test
- * mode takes, become (1 - momentum) μ + momentum μ_batch, with σ² over n - 1. (Ioffe and Szegedy
- * 2015; Flux) Paths: "β", "γ"; "μ", "σ²", which are moved and saved but not trained; a channel's
- * stay where the batch's are not finite.
+ * training μ and σ² are the batch's, with σ² over its n numbers. Test mode takes running values,
+ * which each forward pass in training makes (1 - momentum) μ + momentum μ_batch, and the same for
+ * σ², with the batch's σ² over n - 1. (Ioffe and Szegedy 2015; Flux) Paths: "β", "γ"; "μ", "σ²",
+ * which are moved and saved but not trained; they stay as they are for channels where the batch's
+ * are not finite.
  *
  * .affine = false: without γ and β. .track_stats = false: the batch's μ and σ² in test mode too.
- * One number for each channel in training is WB_ERROR_ARGUMENT. sync: two all-reduces forward, two
- * backward; all ranks must call the layer, those without observations, too; with one rank it
+ * Training with one number for each channel is WB_ERROR_ARGUMENT. sync: two all-reduces forward,
+ * two backward; all ranks must call the layer, those without observations, too; with one rank it
  * changes nothing. */
 #define wb_batchnorm(...) WB_MAKE(wb_batchnorm_make, batchnorm, __VA_ARGS__)
 WB_API wb_layer *wb_batchnorm_make(wb_batchnorm_desc desc);
 
 typedef struct wb_conv_transpose_desc {
     WB_START_MEMBER;
-    int64_t kernel[3]; /* these as those of wb_conv_desc */
+    int64_t kernel[3]; /* this and the following members as in wb_conv_desc */
     int64_t in, out;
     wb_activation *activation;
     int64_t stride[3];
@@ -305,8 +306,8 @@ typedef struct wb_conv_transpose_desc {
     wb_array *given_bias;
 } wb_conv_transpose_desc;
 
-/* y = activation(b + what wb_conv's gradient is for its input): a transposed convolution, from few
- * pixels to more.
+/* y = activation(b + g), g the gradient of wb_conv with respect to its input for the cotangent x: a
+ * transposed convolution, from few pixels to more.
  *
  * x  (W, [H, [D,]] in, N)     w  (kernel..., out / groups, in)     b  (out)
  * y  (stride (W - 1) + dilation (kernel - 1) + 1 - paddings + outpad, ..., out, N)
@@ -327,9 +328,10 @@ typedef struct wb_adaptive_pool_desc {
     int64_t out[3]; /* required: sizes of the result */
 } wb_adaptive_pool_desc;
 
-/* Pools whose windows follow from the sizes of x: the stride is size / out, rounded down, and the
- * window what the last one then needs (Flux; PyTorch's differ where out does not divide the size).
- * wb_adaptive_meanpool({7, 7}). Fails with WB_ERROR_SHAPE where x is smaller than that. */
+/* Pools with windows that follow from the sizes of x: the stride is size / out, rounded down; the
+ * window is as large as the last one needs to reach the end (Flux; PyTorch's differ where out does
+ * not divide the size). wb_adaptive_meanpool({7, 7}). Fails with WB_ERROR_SHAPE where x is smaller
+ * than out. */
 #define wb_adaptive_maxpool(...)  WB_MAKE(wb_adaptive_maxpool_make, adaptive_pool, __VA_ARGS__)
 #define wb_adaptive_meanpool(...) WB_MAKE(wb_adaptive_meanpool_make, adaptive_pool, __VA_ARGS__)
 WB_API wb_layer *wb_adaptive_maxpool_make(wb_adaptive_pool_desc desc);
@@ -387,8 +389,9 @@ typedef struct wb_rotary_positions_desc {
     double base;   /* above 0; default 10000 */
 } wb_rotary_positions_desc;
 
-/* wb_rotary (weber/ops.h; Su et al. 2021) of x (d heads, length, ...), d even, for q and k in a
- * model of one's own; MultiHeadAttention has it as a setting. wb_rotary_positions(.heads = 4). */
+/* wb_rotary (weber/ops.h; Su et al. 2021) of x (d heads, length, ...), d even, for q and k in an
+ * attention of your own; MultiHeadAttention has it as a setting. wb_rotary_positions(.heads =
+ * 4). */
 #define wb_rotary_positions(...) WB_MAKE(wb_rotary_positions_make, rotary_positions, __VA_ARGS__)
 WB_API wb_layer *wb_rotary_positions_make(wb_rotary_positions_desc desc);
 
@@ -410,8 +413,8 @@ typedef struct wb_embedding_bag_desc {
  * n) are one-hot and one bag. wb_embedding_bag(26, 4, WB_BAG_SUM). (Flux; positions count from 1
  * there)
  *
- * Fails with WB_ERROR_SHAPE on other sizes, with WB_ERROR_ARGUMENT on other positions (where their
- * numbers are there already). A word out of range is an error when the result is computed. */
+ * Fails with WB_ERROR_SHAPE on other sizes, with WB_ERROR_ARGUMENT on other positions (if their
+ * numbers are computed already). A word out of range is an error when the result is computed. */
 #define wb_embedding_bag(...) WB_MAKE(wb_embedding_bag_make, embedding_bag, __VA_ARGS__)
 WB_API wb_layer *wb_embedding_bag_make(wb_embedding_bag_desc desc);
 
@@ -427,7 +430,7 @@ typedef struct wb_groupnorm_desc {
 
 /* y = activation(γ (x - μ) / √(σ² + eps) + β) with μ and σ² of each group of consecutive channels
  * of each image; x (..., channels, N). wb_groupnorm(8, 2). (Wu and He 2018) Fails with
- * WB_ERROR_SHAPE where the groups do not divide the channels and where x has others. */
+ * WB_ERROR_SHAPE if the groups do not divide the channels, or x has another number of channels. */
 #define wb_groupnorm(...) WB_MAKE(wb_groupnorm_make, groupnorm, __VA_ARGS__)
 WB_API wb_layer *wb_groupnorm_make(wb_groupnorm_desc desc);
 
@@ -446,10 +449,10 @@ typedef struct wb_instancenorm_desc {
 /* y = activation(γ (x - μ) / √(σ² + eps) + β) with μ and σ² of each channel of each image; x (...,
  * channels, N). wb_instancenorm(64). (Ulyanov, Vedaldi and Lempitsky 2016; Flux)
  *
- * affine: with γ and β. track_stats: test mode takes running ones, as BatchNorm's, which
- * are moved by the means over the images of their μ and σ². Without spatial dimensions x gives β.
- * Fails with WB_ERROR_SHAPE on input of other channels; with WB_ERROR_ARGUMENT where running
- * statistics would take in one number for each channel of an image. */
+ * affine: with γ and β. track_stats: test mode takes running μ and σ², as BatchNorm does; training
+ * moves them by the means, over the images, of the images' μ and σ². Without spatial dimensions x
+ * gives β. Fails with WB_ERROR_SHAPE on input of other channels; with WB_ERROR_ARGUMENT where
+ * running statistics would take in one number for each channel of an image. */
 #define wb_instancenorm(...) WB_MAKE(wb_instancenorm_make, instancenorm, __VA_ARGS__)
 WB_API wb_layer *wb_instancenorm_make(wb_instancenorm_desc desc);
 
@@ -494,12 +497,12 @@ typedef struct wb_layernorm_desc {
     wb_activation *activation;
     double eps; /* above 0; default 1e-5 */
     bool affine WB_DEFAULT(true);
-    bool bias WB_DEFAULT(true); /* false: there is a scale alone */
+    bool bias WB_DEFAULT(true); /* false: only a scale */
     wb_dtype dtype;
 } wb_layernorm_desc;
 
 /* y = activation(scale (x - μ) / √(σ² + eps) + bias); μ and σ² are the mean and variance of each
- * observation over its first dimensions, those of size. wb_layernorm({64}).
+ * observation over its first dimensions, which are as in size. wb_layernorm({64}).
  *
  * x (size..., ...)     scale, bias (size...), at "diag.scale" and "diag.bias"
  *
@@ -532,8 +535,8 @@ typedef struct wb_recurrent_desc {
 /* Recurrent layers over x (in, time) or (in, time, N), which give y (out, time[, N]); the state
  * begins as zeros, or as given: wb_apply_many(lstm, 3, {x, h, c}), each (out) or (out, N). The
  * results are y, then the lengths if they came with x (see below), then, with return_state, the
- * last states h and, of an LSTM, c. wb_lstm(3, 5). With g = wi x + wh h + bias, in
- * blocks of `out` rows, and bias_h, where there is one, beside each wh h:
+ * last states h and, of an LSTM, c. wb_lstm(3, 5). With g = wi x + wh h + bias, in blocks of `out`
+ * rows, and bias_h, if there is one, added to each wh h:
  *
  *     RNN    h' = activation(g)
  *     LSTM   c' = σ(g_1) c + σ(g_0) tanh(g_2), h' = σ(g_3) tanh(c')
@@ -543,17 +546,18 @@ typedef struct wb_recurrent_desc {
  * With .lengths sequences of a batch have lengths of their own: x comes with lengths (N), integers,
  * before any states, and y is returned with them: wb_apply_many(lstm, 2, {x, lengths}, 2, {y,
  * lengths}). From step lengths[n] on, x holds padding, which changes nothing, forward and backward:
- * y is 0 there, and the last state is that of step lengths[n] - 1; a length beyond time is time's,
- * and of length 0 the state stays as it began. In a chain lengths go past layers of one array, so
- * that a second .lengths layer gets them. (PyTorch's pack_padded_sequence, for any order.)
+ * y is 0 there, and the last state is the state after step lengths[n] - 1. A length beyond time
+ * counts as time; with length 0 the state stays as it began. In a chain lengths go past layers of
+ * one array, so that a second .lengths layer gets them. (PyTorch's pack_padded_sequence, for any
+ * order.)
  *
- * A cell is one step: x (in) or (in, N), and the states, give the next states, of which the first
+ * A cell is one step: x (in) or (in, N), and the states, give the next states; the first of these
  * is the output. (Hochreiter and Schmidhuber 1997; Cho et al. 2014; Flux 0.16, whose arrays are
  * cell.Wi, cell.Wh and cell.bias, in GRUs cell.b; further ones are cell.bias_h, and of cells state0
  * and cell0. docs/files.md: PyTorch's.)
  *
  * Fails with WB_ERROR_SHAPE on input, states or given arrays of other sizes, and with
- * WB_ERROR_ARGUMENT on a setting that is another kind's. */
+ * WB_ERROR_ARGUMENT on a setting that only another kind has. */
 #define wb_rnn(...)         WB_MAKE(wb_rnn_make, recurrent, __VA_ARGS__)
 #define wb_lstm(...)        WB_MAKE(wb_lstm_make, recurrent, __VA_ARGS__)
 #define wb_gru(...)         WB_MAKE(wb_gru_make, recurrent, __VA_ARGS__)
@@ -579,8 +583,7 @@ WB_API wb_layer *wb_gru_v3_cell_make(wb_recurrent_desc desc);
  *
  * The states are at "hidden" and "hidden2"; they are not saved, and a copy of the model starts
  * afresh. A cell is any layer that takes x, or x and its states, and gives its next states, at most
- * two, of which the first is the output. Fails with WB_ERROR_SHAPE where the states are those of
- * another batch size. */
+ * two; the first is the output. Fails with WB_ERROR_SHAPE if the states have another batch size. */
 WB_API wb_layer *wb_recur(wb_layer *cell);
 
 typedef struct wb_recurrence_desc {
@@ -674,8 +677,8 @@ WB_API wb_layer *wb_pairwise_fusion_make(wb_connection *connection, int64_t coun
 #define wb_maxout(...) wb_maxout_make(WB_LAYERS(__VA_ARGS__))
 WB_API wb_layer *wb_maxout_make(int64_t count, wb_layer *const *layers);
 
-/* A function as a layer. Its name for printing and files is that of its operation, or the one that
- * wb_register_function gave it; wb_fn_named says another for printing. */
+/* A function as a layer. For printing and files it has the name of its operation, or the name that
+ * wb_register_function gave it; wb_fn_named sets another name for printing. */
 WB_API wb_layer *wb_fn(wb_activation *function);
 WB_API wb_layer *wb_fn_named(const char *name, wb_activation *function);
 
@@ -696,8 +699,8 @@ WB_API wb_layer *wb_chain_make(int64_t count, wb_layer *const *layers);
 /* How many layers a chain has; -1 if the layer is not a Chain. */
 WB_API int64_t wb_chain_count(wb_layer *chain);
 
-/* Layer i, which belongs to the chain: from 1, or from the end, -1 being the last one; that of a
- * name. NULL with WB_ERROR_ARGUMENT where there is none. */
+/* Layer i, counted from 1, or from the end (-1 is the last one); or the layer with a name. It
+ * belongs to the chain. NULL with WB_ERROR_ARGUMENT if there is none. */
 WB_API wb_layer *wb_chain_at(wb_layer *chain, int64_t i);
 WB_API wb_layer *wb_chain_get(wb_layer *chain, const char *name);
 

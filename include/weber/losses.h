@@ -7,9 +7,9 @@
  *     wb_array *m = wb_mse(p, y, .weights = mask, .agg = WB_AGG_SUM);  // mask (N), bool
  *
  * Sizes of p and y agree, nothing is broadcast (WB_ERROR_SHAPE names both); y may also be a number
- * without dimensions. y is converted to p's type. Of a batch without observations, (K, 0), a loss
+ * without dimensions. y is converted to p's type. The loss of a batch without observations, (K, 0),
  * is 0. f16 and bf16 are computed in f32, and the result is converted back. Names and defaults are
- * those of Flux, whose formulas these are where no other source is named. */
+ * Flux's, and so are formulas without another source. */
 #ifndef WEBER_LOSSES_H
 #define WEBER_LOSSES_H
 
@@ -19,15 +19,15 @@
 extern "C" {
 #endif
 
-/* What is made of the loss's terms: one for each element of p, or, where a loss adds over classes
- * or features, for each place along the other dimensions. */
+/* How the terms of a loss are put together. There is a term for each element of p or, if the loss
+ * adds over classes or features, for each place along the other dimensions. */
 typedef enum wb_agg {
     WB_AGG_MEAN, /* their mean; with weights sum(w l) / sum(w), and 0 where all weights are 0 */
     WB_AGG_SUM,  /* sum(w l) */
     WB_AGG_NONE  /* w l: sizes of p; where a loss adds along a dimension, 1 there */
 } wb_agg;
 
-/* Settings of all losses; 0 means "not given". One that a loss does not have is an error. */
+/* Settings of all losses; 0 means "not given". A setting that a loss does not have is an error. */
 typedef struct wb_loss_desc {
     WB_START_MEMBER;
     wb_array *p;       /* the prediction (K, ..., N) */
@@ -40,7 +40,7 @@ typedef struct wb_loss_desc {
                           term, also where the number is 0; 0 times a term that is not finite is
                           0 */
     wb_array *class_weights; /* (K), one for each place along dim. Where a loss adds over classes,
-                                that of the target's class counts in the mean's sum(w) */
+                                the weight of the target's class enters sum(w) */
     /* where y is this the term does not count; default: none. Of crossentropies it is an integer
      * label, which need not be a class: -100 */
     int64_t ignore WB_DEFAULT(INT64_MIN);
@@ -51,12 +51,12 @@ typedef struct wb_loss_desc {
     double eps WB_DEFAULT(-1);
 
     double delta WB_DEFAULT(1);         /* huber */
-    double beta WB_DEFAULT(0.7);        /* tversky: weight of what is wrongly predicted */
+    double beta WB_DEFAULT(0.7);        /* tversky: weight of wrong predictions */
     double gamma WB_DEFAULT(2);         /* focal losses: the exponent */
     double margin WB_DEFAULT(1);        /* siamese, triplet: distance */
     double smooth WB_DEFAULT(1);        /* dice */
     double temperature WB_DEFAULT(0.1); /* infonce */
-    wb_array *negative;                 /* triplet: what is unlike p; sizes of p */
+    wb_array *negative;                 /* triplet: examples unlike p; sizes of p */
     wb_array *variance;                 /* gaussian_nll: sizes of p, or 1 in some dimensions */
 
     wb_array *input_lengths;      /* ctc: (N), integers: steps of each column of p; default all */
@@ -88,7 +88,7 @@ typedef struct wb_loss_desc {
  * gaussian_nll_loss:   (log v + (p - y)^2 / v) / 2, v = max(variance, eps), eps 1e-6: the negative
  *                      log-likelihood without log(2 pi) / 2, as PyTorch has it
  *
- * smoothing: the binary ones. eps: msle, those with logarithms, and gaussian_nll. */
+ * smoothing: for the binary losses. eps: for msle, losses with logarithms, and gaussian_nll. */
 WB_LOSS(mse)
 WB_LOSS(mae)
 WB_LOSS(msle)
@@ -102,12 +102,12 @@ WB_LOSS(binary_focal_loss)
 WB_LOSS(siamese_contrastive_loss)
 WB_LOSS(gaussian_nll_loss)
 
-/* ---- a term for each place beside the classes ---- */
+/* ---- a term for each column of classes ---- */
 
 /* Classes lie along dim. y is one-hot or probabilities, of p's sizes, or integer labels 0 to K - 1
  * of p's sizes without dim. Labels that are in memory are checked at the call: one out of range is
- * an error that names its position; others are checked where they are computed, and the error is
- * that of the next read.
+ * an error that names its position; others are checked where they are computed, and the next read
+ * reports the error.
  *
  * crossentropy:      -sum_k y log(p + eps), with 0 log 0 = 0
  * logitcrossentropy: -sum_k y logsoftmax(p): of logits, and the stable one
@@ -133,7 +133,7 @@ WB_LOSS(tversky_loss)
  * triplet_loss: max(0, |p - y| - |p - negative| + margin), distances of at least 1e-6   (Schroff
  *               and others 2015)
  * infonce_loss: p and y (F, N): -log(exp(c_ii / temperature) / sum_j exp(c_ij / temperature)) for
- *               each column i, c_ij = cos(p_i, y_j): what belongs to p_i is y_i, all other columns
+ *               each column i, c_ij = cos(p_i, y_j): y_i belongs to p_i, all other columns
  *               do not   (van den Oord and others 2018); dim is 0 */
 WB_LOSS(cosine_loss)
 WB_LOSS(triplet_loss)
@@ -148,8 +148,8 @@ WB_LOSS(infonce_loss)
  *
  * p  (K, T, N) or (K, T), logits        y  (U, N) or (U), integers 0 to K - 1 but blank; U may be 0
  *
- * The term of a target that the steps cannot say is infinity, and has no gradient; an agg of terms
- * is as for other losses, where PyTorch's mean divides each by its target's length first. Steps and
+ * The term of a target that the steps cannot say is infinity, and has no gradient. agg works as for
+ * other losses, while PyTorch's mean divides each term by its target's length first. Steps and
  * labels beyond a column's length may be anything. Labels in memory are checked at the call, others
  * where they are computed. Computed step by step, in logarithms: wb_scan. */
 WB_LOSS(ctc_loss)
@@ -189,9 +189,9 @@ WB_API wb_array *wb_binary_label_smoothing(wb_array *y, double a);
 
 /* ---- accuracy ---- */
 
-/* Share of columns whose largest entry of p (K, ...) is that of y (K, ...), or is the label y
- * (...): one number, f32. Read it by wb_item, or sum several first: it is computed when it is read.
- * A column with a NaN is wrong. Labels are checked as those of losses are. */
+/* Share of columns in which p (K, ...) has its largest entry where y (K, ...) has its largest, or
+ * at the label y (...): one number, f32. Read it by wb_item, or sum several first: it is computed
+ * when it is read. A column with a NaN is wrong. Labels are checked as in losses. */
 WB_API wb_array *wb_accuracy(wb_array *p, wb_array *y);
 
 #ifdef __cplusplus

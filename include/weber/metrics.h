@@ -36,7 +36,7 @@ typedef struct wb_evaluate_desc {
     double threshold WB_DEFAULT(0.5);     /* yes or no: p above it is yes; 0 for logits */
 } wb_evaluate_desc;
 
-/* NaN is what the task does not have. */
+/* Numbers that the task does not have are NaN. */
 typedef struct wb_evaluation {
     wb_status status;
     wb_task task;            /* never WB_TASK_BY_TARGET */
@@ -59,10 +59,10 @@ typedef struct wb_evaluation {
 } wb_evaluation;
 
 /* wb_evaluate(model, loader, .loss = loss, .k = 3): one pass over the loader, with automatic layers
- * in test mode. Hidden states (wb_recur) start afresh and are then as they were. Over a loader
- * with .shard the numbers are those of all ranks together, each of which has to call it. Yes or no
- * keeps all scores until the end, on each rank those of all. Fails on labels in host memory that
- * are no class, on a loader without batches, and where predictions and targets fit no task: then
+ * in test mode. Hidden states (wb_recur) start afresh and are then as they were. Over a loader with
+ * .shard the numbers are over all ranks together, and each rank has to call it. Yes or no keeps all
+ * scores until the end, on each rank the scores of all ranks. Fails on labels in host memory that
+ * are not a class, on a loader without batches, and where predictions and targets fit no task: then
  * all numbers are NaN, and status says why. */
 #define wb_evaluate(...) WB_MAKE(wb_evaluate_make, evaluate, __VA_ARGS__)
 WB_API wb_evaluation wb_evaluate_make(wb_evaluate_desc desc);

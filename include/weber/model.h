@@ -23,24 +23,24 @@ extern "C" {
 
 /* ---- using a model ---- */
 
-/* What the layer makes of x. Messages name the layer and its place: "Dense(784 => 128), layer 2 of
+/* The layer's result for x. Messages name the layer and its place: "Dense(784 => 128), layer 2 of
  * Chain: input has 100 features in (100, 64)". */
 WB_API wb_array *wb_apply(wb_layer *layer, wb_array *x);
 
 /* The same for layers that take several arrays or give several: writes at most capacity results and
  * returns how many they are; 0 on failure. A chain passes the results of each layer on to the next
- * one; a layer of one array takes the first there, and the other ones go on past it: masks and
- * lengths. By itself a layer of one array that is given more fails, as more results than capacity
- * do.
+ * one; in a chain, a layer of one array takes the first, and the others (masks, lengths) go on to
+ * the next layer. Outside of a chain a layer of one array that is given more fails. So do more
+ * results than capacity.
  *
  *     wb_array *xs[] = {a, b}, *ys[2];
  *     int count = wb_apply_many(layer, 2, xs, 2, ys); */
 WB_API int wb_apply_many(wb_layer *layer, int count, wb_array *const *inputs, int capacity,
                          wb_array **results);
 
-/* The results of a chain's layers, one after another: out[i] is that of layer i + 1, of at most
- * capacity. Returns how many layers there are (0 for an empty chain, and on failure, when all are
- * NULL). */
+/* The results of a chain's layers, one after another: out[i] is the result of layer i + 1, for at
+ * most capacity layers. Returns how many layers there are (0 for an empty chain, and on failure,
+ * when all are NULL). */
 WB_API int64_t wb_activations(wb_layer *chain, wb_array *x, int64_t capacity, wb_array **out);
 
 /* Sizes of an array, first dimension fastest; ndim -1: there is none. */
@@ -56,7 +56,7 @@ typedef struct wb_outputsize_desc {
     wb_dtype dtype;                              /* of all; default f32 */
 } wb_outputsize_desc;
 
-/* The sizes of what the model makes of arrays of these sizes, without computing anything:
+/* The sizes of the model's result for arrays of these sizes, without computing anything:
  * wb_outputsize(model, {{28, 28, 1, 32}}). Layers are in test mode and keep their states. Fails as
  * wb_apply does, with ndim -1, and where the model gives several arrays. (Flux's outputsize) */
 #define wb_outputsize(model, ...)                                                                  \
@@ -65,7 +65,7 @@ WB_API wb_shape wb_outputsize_make(wb_layer *model, wb_outputsize_desc desc);
 
 /* Mode: automatic layers (the default) follow the thread's flag, which wb_withgradient,
  * wb_train_step and wb_train set and restore and wb_training sets for a loop by hand; it returns
- * what it was. The others set all layers of a model. */
+ * the flag's former value. The other functions set all layers of a model. */
 WB_API bool wb_training(bool training);
 WB_API wb_status wb_train_mode(wb_layer *model);
 WB_API wb_status wb_test_mode(wb_layer *model);
@@ -79,20 +79,21 @@ WB_API bool wb_is_active(const wb_layer *layer);
 WB_API wb_status wb_reset(wb_layer *model);
 
 /* From now on the model takes a sequence piece by piece, of at most `length` positions together, as
- * a text that is generated: each MultiHeadAttention that is causal keeps the keys and values of
- * what came before, and position layers count on. What it makes of a piece is what it would make of
- * it at the end of the whole sequence so far (Vaswani et al. 2017; past_key_values of others):
+ * a text that is generated: each causal MultiHeadAttention keeps the keys and values of earlier
+ * pieces, and position layers count on. The results for a piece are the same as in a call with the
+ * whole sequence so far (Vaswani et al. 2017; past_key_values of others):
  *
  *     wb_cache(model, 512);
  *     wb_array *logits = wb_apply(model, prompt);     // (tokens, ...)
  *     logits = wb_apply(model, next);                 // one more, (1, ...); the same plan
  *     wb_reset(model);                                // the next sequence
- *     wb_cache(model, 0);                             // without, as for training
+ *     wb_cache(model, 0);                             // without a cache, as for training
  *
  * The keys and values are hidden states of a fixed size. Fails with WB_ERROR_ARGUMENT, and nothing
  * has changed, if the model has no such attention, or a PositionEmbedding with fewer positions, or
  * one such layer in two places. A copy of the model starts afresh; a failed call changes nothing.
- * A call fails where the cache is full, for another batch than before, and in training. */
+ * A call fails if the cache is full, the batch size is not as before, or the model is in
+ * training. */
 WB_API wb_status wb_cache(wb_layer *model, int64_t length);
 
 /* Trainable numbers of a model; an array in two places, or beside its transpose, counts once. */
@@ -115,8 +116,8 @@ typedef struct wb_parameter {
 } wb_parameter;
 
 /* True with the next array of the model, false after the last one and while an error is pending,
- * so that a loop ends at the first one. An array in two
- * places, or beside its transpose, comes once. Inside a loss, too; decay by hand:
+ * so that a loop ends at the first error. An array in two places, or beside its transpose, comes
+ * once. May be used inside a loss; weight decay by hand:
  *
  *     for (wb_parameter p = {0}; wb_next_parameter(model, &p);)
  *         if (p.is_trainable) l = wb_add(l, wb_mul_number(wb_sum(wb_square(p.array)), 1e-4)); */
@@ -131,21 +132,21 @@ typedef struct wb_module {
 } wb_module;
 
 /* True with the next layer of the model, false after the last one and while an error is pending.
- * The model itself comes first, each layer before those in it, and one in two places once (Flux's
- * modules). The loop must not put layers into the model or take them out.
+ * The model itself comes first, each layer before the layers in it; a layer in two places comes
+ * once (Flux's modules). The loop must not put layers into the model or take them out.
  *
  *     for (wb_module m = {0}; wb_next_module(model, &m);)
  *         if (strcmp(m.type, "Dropout") == 0) wb_test_mode(m.layer); */
 WB_API bool wb_next_module(wb_layer *model, wb_module *m);
 
 /* Puts x, in the old array's type, into the place of an array of the same sizes on the same device;
- * who held the old array keeps its value. What stands there is a copy wherever x, or memory of it,
- * is held elsewhere. Places that held the same array (a tie) part: only this one changes.
+ * a holder of the old array keeps its value. If x, or its memory, is held elsewhere, the place gets
+ * a copy. If other places held the same array (a tie), only this one changes, and the tie ends.
  *
- * Set by a forward or loss function, gradients flow through the new array to what x was made of,
- * in that step. A parameter that is set so and has a gradient itself is an error of the step; with
- * .micro_batches or .distributed any such parameter is. Set elsewhere, a parameter is a leaf, and a
- * state is one once its numbers are computed.
+ * If a forward or loss function sets it, gradients flow through the new array to what x was made
+ * of, in that step. A parameter that is set so and has a gradient itself is an error of the step;
+ * with .micro_batches or .distributed any parameter that is set so is. Set elsewhere, a parameter
+ * is a leaf (gradients end there), and a state is one once its numbers are computed.
  *
  * This is how a forward or loss function changes a state, an array of WB_STATE_FIELD:
  *     wb_array *old = wb_mul_number(m->mean, 0.9);
@@ -156,17 +157,17 @@ WB_API bool wb_next_module(wb_layer *model, wb_module *m);
  * its old array back. */
 WB_API wb_status wb_set(wb_layer *model, const char *path, wb_array *x);
 
-/* The same with x itself, which stands in another place, or with a view that has all of its numbers
- * once (transposed, permuted, reshaped): from now on the two are one parameter, trained, counted
- * and saved once (a tie).
+/* The same without a copy: x is an array that stands in another place, or a view of one that has
+ * all of its numbers once (transposed, permuted, reshaped). From now on the two are one parameter,
+ * trained, counted and saved once (a tie).
  *
  *     wb_tie(model, "layers.3.weight", wb_transpose(wb_get(model, "layers.1.weight")));
  *
- * wb_set parts them. Fails on an x of another type, or that stands nowhere, and on a view that is
- * flipped, sliced or expanded. */
+ * wb_set ends the tie. Fails on an x of another type, or that stands in no place, and on a view
+ * that is flipped, sliced or expanded. */
 WB_API wb_status wb_tie(wb_layer *model, const char *path, wb_array *x);
 
-/* What is given with a name: to wb_chain_named, wb_tree_named, wb_save. */
+/* An object with a name, for wb_chain_named, wb_tree_named and wb_save_named. */
 typedef struct wb_named {
     const char *name;
     void *object; /* a layer; in a tree also an array */
@@ -174,12 +175,12 @@ typedef struct wb_named {
 
 /* ---- a model through a function ---- */
 
-/* What becomes of the array at path; NULL fails. */
+/* Returns what the array at path becomes; NULL fails. */
 typedef wb_array *wb_leaf_fn(void *user, const char *path, wb_array *x);
 
 /* A new model whose arrays are fn's results (fmap of the guides); the given one stays as it is. An
- * array or layer in two places is mapped once and is shared again; one array that fn gives for two
- * is copied for the second. Arrays are computed before the call returns. */
+ * array or layer in two places is mapped once and shared again; if fn returns one array for two of
+ * the model's, the second gets a copy. Arrays are computed before the call returns. */
 WB_API wb_layer *wb_map(wb_leaf_fn *fn, void *user, wb_layer *model);
 
 /* The same in place. On failure nothing has changed. */
@@ -188,8 +189,8 @@ WB_API wb_status wb_walk(wb_leaf_fn *fn, void *user, wb_layer *model);
 /* ---- references, copies, threads ---- */
 
 /* One more reference, which the caller owns; returns the layer. A container takes over one
- * reference to each of its layers, so a layer that is to stand in two containers is retained once.
- * Where a call has it twice, wb_chain(d, d), that is done by itself. */
+ * reference to each of its layers, so call this once for a layer that is to stand in two
+ * containers. If one call has it twice, wb_chain(d, d), this is not needed. */
 WB_API wb_layer *wb_keep_layer(wb_layer *layer);
 
 /* A copy with arrays of its own, ties kept. */

@@ -4,15 +4,15 @@
  * dimensions count as 1. Two types meet by wb_promote. NULL in, NULL out.
  *
  * A C number, a wb_number or a double that a function takes, has no type of its own. It is held as
- * a double, so of whole numbers those up to 2^53 are exact. Beside floats it is rounded to their
- * type. Beside whole numbers (u8, i32, i64; bool counts as i64):
+ * a double, so whole numbers up to 2^53 are exact. Beside floats it is rounded to their type.
+ * Beside whole numbers (u8, i32, i64; bool counts as i64):
  *
  *   - one with a fraction, an infinity or NaN makes the result f32, as an f32 array would;
- *   - a whole one keeps their type. Where it is computed with or stored (arithmetic, select, full,
- *     pad, slice_set) and the type does not hold it, that is WB_ERROR_ARGUMENT: u8 and 300, or -1.
+ *   - a whole one keeps their type. In arithmetic, and where it is stored (select, full, pad,
+ *     slice_set), one that the type does not hold is WB_ERROR_ARGUMENT: u8 and 300, or -1.
  *   - Compared (eq to ge) it counts by its value, fractions too, and no u8 is below -1. So it does
- *     as a bound (max, min, clamp): wb_clamp(x, -1, 300) changes no u8; but where a bound that the
- *     type does not hold would be the result, as of wb_max(x, wb_number(300)), that is the error;
+ *     as a bound (max, min, clamp): wb_clamp(x, -1, 300) changes no u8; but it is an error if the
+ *     result would be a bound that the type does not hold, as in wb_max(x, wb_number(300));
  *   - wb_late, and arithmetic of numbers alone, may be any number: the result is f32.
  *
  *     wb_array *y = wb_tanh(wb_add(wb_matmul(W, x), b));
@@ -47,8 +47,8 @@ extern "C" {
 /* x itself, for the place of an activation. */
 WB_API wb_array *wb_identity(wb_array *x);
 
-/* yes where condition (bool) is true, else no. Of two numbers (wb_number) f64, or f32 on a device
- * without f64. */
+/* yes where condition (bool) is true, else no. If both are numbers (wb_number), the result is f64,
+ * or f32 on a device without f64. */
 WB_API wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no);
 
 /* x + c, x - c, x c, x / c, x^c with a constant c; c - x, c / x, c^x. */
@@ -62,7 +62,7 @@ WB_API wb_array *wb_number_div(double c, wb_array *x);
 WB_API wb_array *wb_number_pow(double c, wb_array *x);
 
 /* In C11 operands may be C numbers, on either side: wb_add(x, 1), wb_sub(1, x), wb_max(x, 0) are
- * wb_add(x, wb_number(1)) and so on; for wb_and and wb_or a number is whether it differs from 0.
+ * wb_add(x, wb_number(1)) and so on; wb_and and wb_or take a number as true if it differs from 0.
  * Complex numbers and pointers to anything but an array do not compile. In C99 and C++, and through
  * a pointer to the function, operands are arrays. */
 #if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
@@ -104,7 +104,7 @@ WB_API wb_array *wb_isnan(wb_array *x);
 WB_API wb_array *wb_isinf(wb_array *x);
 WB_API wb_array *wb_isfinite(wb_array *x);
 
-/* x log x, and x log y; 0 where x is 0 and the other is no NaN. */
+/* x log x, and x log y; 0 where x is 0 and the other is not NaN. */
 WB_API wb_array *wb_xlogx(wb_array *x);
 WB_API wb_array *wb_xlogy(wb_array *x, wb_array *y);
 
@@ -125,7 +125,7 @@ WB_API wb_array *wb_glu_dim(wb_array *x, int dim);
  * Julia's dims =): wb_sum_dims(x, 0, 2). Sums of whole numbers and bool are i64, means are
  * floating. The largest of nothing is an error. wb_var is the mean of squared distances from the
  * mean, divided by n, or by n - 1 if corrected (of one number NaN, as in NumPy and torch), in two
- * passes, of which the second corrects the rounded mean: of equal numbers it is 0. */
+ * passes; the second corrects the rounded mean, so that the variance of equal numbers is 0. */
 WB_API wb_array *wb_sum(wb_array *x);
 WB_API wb_array *wb_maximum(wb_array *x);
 WB_API wb_array *wb_minimum(wb_array *x);
@@ -147,9 +147,9 @@ WB_API wb_array *wb_std(wb_array *x, bool corrected);
 #define wb_std_dims(x, corrected, ...) wb_std_make(x, corrected, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_std_make(wb_array *x, bool corrected, int ndim, const int64_t *dims);
 
-/* Products; of nothing, 1. Those of whole numbers and bool are i64. Multiplied by halves: of n
- * numbers the first n / 2 with the second, and so on, the odd ones at the end; the gradient is that
- * of those products, right where numbers are 0. */
+/* Products; of nothing, 1. Whole numbers and bool give i64. Multiplied by halves: of n numbers the
+ * first n / 2 with the second n / 2, and so on, odd ones at the end. The gradient is taken through
+ * these products, so it is right where numbers are 0, too. */
 WB_API wb_array *wb_prod(wb_array *x);
 #define wb_prod_dims(x, ...) wb_prod_make(x, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_prod_make(wb_array *x, int ndim, const int64_t *dims);
@@ -167,8 +167,8 @@ WB_API wb_array *wb_all_make(wb_array *x, int ndim, const int64_t *dims);
  * |x|; -INFINITY: the smallest; 0: how many differ from 0. Integers are converted to f32, halves
  * added up in f32; of nothing, 0. Where powers would overflow or vanish, x is divided by its
  * largest first, for p < 0 by its smallest: the 2-norm of (1e20, 1) is 1e20. From |p| = 2^30 on
- * (f64: 2^60) it is that of +-INFINITY to the last digit. The gradient is 0 where x or the norm is.
- * Fails with WB_ERROR_ARGUMENT if p is NaN. */
+ * (f64: 2^60) it equals the norm of p = +-INFINITY to the last digit. The gradient is 0 where x or
+ * the norm is. Fails with WB_ERROR_ARGUMENT if p is NaN. */
 WB_API wb_array *wb_norm(wb_array *x, double p);
 #define wb_norm_dims(x, p, ...) wb_norm_make(x, p, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_norm_make(wb_array *x, double p, int ndim, const int64_t *dims);
@@ -227,12 +227,12 @@ typedef struct wb_attention_desc {
  *
  * wb_attention(q, k, v, .heads = 8, .causal = true). Head h reads k and v of head h / (heads /
  * kv_heads). A score of -inf hides its key, as the mask does; a query that sees no key gives zeros,
- * and no gradient. A key that a query does not see has weight 0, and 0 times NaN is NaN; in the
- * CPU's tiles alone, what .causal hides does not reach y whatever it is. Dropout is drawn whenever
- * it is given: pass 0 outside of training. On the CPU memory grows with keys plus queries (in
- * tiles: Dao 2022); elsewhere, with dropout, and where weights or the gradient of a bias are
- * wanted, with keys times queries. Fails with WB_ERROR_SHAPE or WB_ERROR_ARGUMENT on sizes that do
- * not fit, with WB_ERROR_DTYPE on a mask that is not bool. */
+ * and no gradient. A key that a query does not see has weight 0, and 0 times NaN is NaN, so a NaN
+ * in a hidden v reaches y; only in the CPU's tiles do values that .causal hides never reach y.
+ * Dropout is drawn whenever it is given: pass 0 outside of training. On the CPU memory grows with
+ * keys plus queries (in tiles: Dao 2022); elsewhere, and with dropout, .weights or the gradient of
+ * a bias, it grows with keys times queries. Fails with WB_ERROR_SHAPE or WB_ERROR_ARGUMENT on sizes
+ * that do not fit, with WB_ERROR_DTYPE on a mask that is not bool. */
 #define wb_attention(...) WB_MAKE(wb_attention_make, attention, __VA_ARGS__)
 WB_API wb_array *wb_attention_make(wb_attention_desc desc);
 
@@ -245,8 +245,8 @@ typedef struct wb_rotary_desc {
     wb_array *positions; /* given instead of first, first + 1, ...: numbers (length) */
 } wb_rotary_desc;
 
-/* Rotary positions (Su et al. 2021): of each head's d features at position p, i and i + d/2 are
- * turned by the angle p base^(-2 i / d). x (d heads, length, ...), and so is the result; for q and
+/* Rotary positions (Su et al. 2021): of each head's d features at position p, the pair i and i +
+ * d/2 is turned by the angle p base^(-2 i / d). x and the result (d heads, length, ...); for q and
  * k before wb_attention. Fails with WB_ERROR_SHAPE or WB_ERROR_ARGUMENT where features are not even
  * for each head. */
 #define wb_rotary(...) WB_MAKE(wb_rotary_make, rotary, __VA_ARGS__)
@@ -259,14 +259,13 @@ WB_API wb_array *wb_sinusoidal(wb_dtype dtype, int64_t features, int64_t length)
 /* The same at these positions, numbers (length). */
 WB_API wb_array *wb_sinusoidal_at(wb_dtype dtype, int64_t features, wb_array *positions);
 
-/* Einstein's sum: a letter for each dimension of each array, and after -> those of the result in
- * its order; letters that the result lacks are summed. wb_einsum("ij,jk->ik", A, B) is a matrix
- * product, "ii->i" a diagonal, "ij->" a sum, "bij,bjk->bik" a batch. Without -> the result has the
- * letters that stand once, in the order of ASCII. Blanks are ignored. Arrays are multiplied from
- * left to right by wb_matmul (whole numbers and bool as products and sums of i64, which the result
- * is, too); at most 8 dimensions at once. Fails
- * with WB_ERROR_ARGUMENT or WB_ERROR_SHAPE, naming the letter, on texts and sizes that do not
- * fit. */
+/* Einstein's sum: a letter for each dimension of each array, and after -> the letters of the
+ * result, in its order; letters that the result lacks are summed over. wb_einsum("ij,jk->ik", A, B)
+ * is a matrix product, "ii->i" a diagonal, "ij->" a sum, "bij,bjk->bik" a batch. Without -> the
+ * result has the letters that stand once, in the order of ASCII. Blanks are ignored. Arrays are
+ * multiplied from left to right by wb_matmul (whole numbers and bool as products and sums of i64,
+ * which the result is, too); at most 8 dimensions at once. Fails with WB_ERROR_ARGUMENT or
+ * WB_ERROR_SHAPE, naming the letter, on texts and sizes that do not fit. */
 #define wb_einsum(text, ...) wb_einsum_make(text, WB_ARRAYS(__VA_ARGS__))
 WB_API wb_array *wb_einsum_make(const char *text, int count, wb_array *const *arrays);
 
@@ -280,8 +279,8 @@ WB_API wb_array *wb_einsum_make(const char *text, int count, wb_array *const *ar
  *              AVX512_BF16: up to twice as fast, with AMX several times; sums and results stay f32
  *              (docs/accuracy.md)
  *
- * What has no such arithmetic goes on in f32; so do convolutions and attention on the CPU. Halves
- * are added up in f32 everywhere. Fails with WB_ERROR_ARGUMENT on another word. */
+ * Devices without such arithmetic compute in f32; so do convolutions and attention on the CPU.
+ * Halves are added up in f32 everywhere. Fails with WB_ERROR_ARGUMENT on another word. */
 WB_API wb_status wb_matmul_precision(const char *precision);
 
 /* x (m), y (n): the products x_i y_j (m, n). Fails with WB_ERROR_SHAPE unless both are vectors. */
@@ -338,10 +337,10 @@ WB_API wb_array *wb_maxpool_op_make(wb_array *x, wb_window_desc desc);
 WB_API wb_array *wb_meanpool_op_make(wb_array *x, wb_window_desc desc);
 
 /* wb_lppool_op(x, 2, .kernel = {2, 2}): (sum of |x|^p over the window)^(1 / p), padding counted as
- * zeros; p INFINITY: the largest |x|. As wb_norm the gradient is 0 where the result or x is, halves
- * are added up in f32, and x is floating. Unlike wb_norm it does not scale: where |x|^p overflows
- * (in f32 for p = 2 above 1.8e19) the result is infinity, as PyTorch's. PyTorch's LPPool and
- * NNlib's lpnormpool have x^p without the bars: for an odd p and negative x NaN or an error.
+ * zeros; p INFINITY: the largest |x|. As in wb_norm the gradient is 0 where the result or x is 0,
+ * and halves are added up in f32. x must be floating. Unlike wb_norm it does not scale: where |x|^p
+ * overflows (in f32 for p = 2 above 1.8e19) the result is infinity, as PyTorch's. PyTorch's LPPool
+ * and NNlib's lpnormpool have x^p without the bars: for an odd p and negative x NaN or an error.
  * (Gulcehre et al. 2013) Fails with WB_ERROR_ARGUMENT unless p > 0. */
 #define wb_lppool_op(x, ...) WB_WITH_WINDOW_2(wb_lppool_op_make, x, __VA_ARGS__, WB_NO_MORE)
 WB_API wb_array *wb_lppool_op_make(wb_array *x, double p, wb_window_desc desc);
@@ -364,9 +363,9 @@ WB_API wb_array *wb_cumprod(wb_array *x, int dim);
 
 /* ---- indexing ---- */
 
-/* The slices of x at positions index (i32 or i64, from 0) of dimension dim: sizes of x with that
- * dimension replaced by those of index. Embedding: wb_gather(table, tokens, 1). A position out of
- * range is an error. */
+/* The slices of x at positions index (i32 or i64, from 0) of dimension dim: the result has x's
+ * sizes, with the sizes of index in place of that dimension. Embedding: wb_gather(table, tokens,
+ * 1). A position out of range is an error. */
 WB_API wb_array *wb_gather(wb_array *x, wb_array *index, int dim);
 
 /* Elements of x along dim at the positions in index, which has x's sizes but for dim: y(.., i, ..)
@@ -374,9 +373,9 @@ WB_API wb_array *wb_gather(wb_array *x, wb_array *index, int dim);
  * PyTorch's gather. */
 WB_API wb_array *wb_take_along(wb_array *x, wb_array *index, int dim);
 
-/* Positions (i64, columns of (ndim, found), in memory order) of what differs from 0. How many there
- * are depends on the values: the condition is computed and read at once, so this does not work in
- * the body of a scan. NumPy's argwhere, PyTorch's nonzero. */
+/* Positions of the elements that differ from 0: i64 (ndim, found), a column for each, in memory
+ * order. How many there are depends on the values: the condition is computed and read at once, so
+ * this does not work in the body of a scan. NumPy's argwhere, PyTorch's nonzero. */
 WB_API wb_array *wb_where(wb_array *condition);
 
 /* base plus each slice of updates added at its position, in the order of index. */
@@ -384,8 +383,8 @@ WB_API wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updat
 
 /* The same with the largest, the smallest, or the product of base's slice and the updates of its
  * position; base's where it has none. A NaN among them is the result. Where several are the largest
- * or smallest, base included, they share the gradient; that of products is right where numbers are
- * 0 (PyTorch's scatter_reduce). In log2(n) rounds over n sorted positions. */
+ * or smallest, base included, they share the gradient; the gradient of products is right where
+ * numbers are 0, too (PyTorch's scatter_reduce). Takes log2(n) rounds over n sorted positions. */
 WB_API wb_array *wb_scatter_max(wb_array *base, wb_array *index, wb_array *updates, int dim);
 WB_API wb_array *wb_scatter_min(wb_array *base, wb_array *index, wb_array *updates, int dim);
 WB_API wb_array *wb_scatter_mul(wb_array *base, wb_array *index, wb_array *updates, int dim);
@@ -395,7 +394,7 @@ WB_API wb_array *wb_scatter_mul(wb_array *base, wb_array *index, wb_array *updat
 /* x sorted along dim, smallest first, or largest first if descending; argsort: the positions (i64)
  * of these elements. Equal elements keep their order in both directions, -0 and 0 are equal, and a
  * NaN is larger than every number: last, or first if descending. The gradient of sorted values goes
- * back to where they came from; positions have none. */
+ * back to the elements that they came from; positions have none. */
 WB_API wb_array *wb_sort(wb_array *x, int dim, bool descending);
 WB_API wb_array *wb_argsort(wb_array *x, int dim, bool descending);
 

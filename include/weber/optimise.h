@@ -54,15 +54,15 @@ WB_API wb_array *wb_withgradient(wb_loss_fn *loss, wb_layer *model, const wb_bat
  * unknown path is an error that lists the valid ones. */
 WB_API wb_array *wb_gradients_get(const wb_gradients *gradients, const char *path);
 
-/* Replaces it, for a scaling or clipping of your own; NULL: the parameter is left alone. Sizes are
- * those of the parameter. */
+/* Replaces the gradient, for a scaling or clipping of your own; it has the parameter's sizes. NULL:
+ * the parameter is left alone. */
 WB_API wb_status wb_gradients_set(wb_gradients *gradients, const char *path, wb_array *gradient);
 
-/* The same as the optimiser's .compute and .loss_scale have it, for a step of that optimiser. The
- * gradients are those of the loss itself, in f32 for f16 and bf16 parameters where there is a
- * scale. Of a distributed optimiser they are this rank's part of the common gradients, weighted by
- * its share in what all ranks' losses were divided by, which takes a collective: all ranks must
- * call it. */
+/* The same with the optimiser's .compute and .loss_scale, for a step of that optimiser. The
+ * gradients are of the loss before scaling, in f32 for f16 and bf16 parameters if there is a scale.
+ * With a distributed optimiser they are this rank's part of the common gradients, weighted by the
+ * rank's share in the sum of all ranks' divisors. That takes a collective: all ranks must call
+ * it. */
 WB_API wb_array *wb_withgradient_for(wb_optimiser *optimiser, wb_loss_fn *loss, wb_layer *model,
                                      const wb_batch *batch, void *user, wb_gradients **gradients);
 
@@ -77,21 +77,21 @@ WB_API wb_array *wb_withgradient_for(wb_optimiser *optimiser, wb_loss_fn *loss, 
 
 enum { WB_AUX = 8, WB_AUX_NAME_BYTES = 32 };
 
-/* Hands x out under a name of its own, below 32 bytes, at most 8 for a loss; returns x. Where no
- * gradient is being taken it only returns x. */
+/* Hands x out under a name of its own, shorter than 32 bytes, at most 8 arrays for a loss; returns
+ * x. If no gradient is being taken it only returns x. */
 WB_API wb_array *wb_aux(const char *name, wb_array *x);
 
-/* What the loss handed out: of these gradients, computed by wb_update with the rest; of the last
- * step that the optimiser took, computed. Owned by the scope. An unknown name is an error that
- * lists the names. */
+/* The array that the loss handed out under this name: for these gradients (wb_update computes it
+ * with the rest), or in the optimiser's last step (already computed). Owned by the scope. An
+ * unknown name is an error that lists the names. */
 WB_API wb_array *wb_gradients_aux(const wb_gradients *gradients, const char *name);
 WB_API wb_array *wb_optimiser_aux(wb_optimiser *optimiser, const char *name);
 
 /* ---- what a loss was divided by ----
  *
  * Batches, the micro-batches of one, and the batches of several ranks are parts of a whole, whose
- * loss is sum(w l) / sum(w) over the parts: that of one batch with all observations, however these
- * are cut. w is what the loss l of a part was divided by:
+ * loss is sum(w l) / sum(w) over the parts: the loss of one batch with all observations, however
+ * these are cut. w is what the loss l of a part was divided by:
  *
  * - what a loss function says by wb_divided_by, the last time it does;
  * - else, where it calls one loss of weber/losses.h with .weights, .class_weights or .ignore, the
@@ -99,7 +99,7 @@ WB_API wb_array *wb_optimiser_aux(wb_optimiser *optimiser, const char *name);
  *   divisors differ and none is used;
  * - else the number of observations.
  *
- * So means over observations need nothing, and a mean over words of one's own says by how many:
+ * So a mean over observations needs nothing, and a mean of your own over words says by how many:
  *
  *     wb_array *words = wb_sum(mask), *sum = wb_sum(wb_mul(terms, mask));
  *     return wb_divided_by(wb_div(sum, wb_max(words, 1)), words);
@@ -107,15 +107,15 @@ WB_API wb_array *wb_optimiser_aux(wb_optimiser *optimiser, const char *name);
  * A part whose w is 0 counts nothing, so its loss must be a number: sum / 0 would be NaN, also in
  * the gradient.
  *
- * A sum over a batch (WB_AGG_SUM) is not a mean: of its parts, too, the mean over observations is
- * taken. For gradients w is a constant. */
+ * A sum over a batch (WB_AGG_SUM) is not a mean: the sums of its parts are averaged over
+ * observations, too. For gradients w is a constant. */
 
-/* Returns l; divisor is one number. Where no loss function is called for a step or an evaluation it
- * only returns l. */
+/* Returns l; divisor is one number. Outside of a loss function that a step or an evaluation calls,
+ * it only returns l. */
 WB_API wb_array *wb_divided_by(wb_array *l, wb_array *divisor);
 
-/* What the loss of the last step was divided by, over all its parts: one number, owned by the
- * scope. A loop by hand adds up both for the mean of an epoch. */
+/* The divisor of the last step's loss, over all its parts: one number, owned by the scope. A loop
+ * by hand adds up losses times divisors, and divisors, for the mean of an epoch. */
 WB_API wb_array *wb_optimiser_divisor(wb_optimiser *optimiser);
 
 /* ---- all gradients of a model at once ----
@@ -136,8 +136,8 @@ WB_API wb_array *wb_optimiser_divisor(wb_optimiser *optimiser);
  * for (wb_parameter p = {0}; wb_next_gradient(gradients, &p);). gradient may be NULL. */
 WB_API bool wb_next_gradient(const wb_gradients *gradients, wb_parameter *p);
 
-/* sum += more, of the same model. The step that sum is for is good if both losses are finite. Into
- * gradients that are kept it is computed at once, with more's loss, in one plan and in place. */
+/* sum += more, of the same model. A step with sum is good if both losses are finite. If sum is
+ * kept, it is computed at once, with more's loss, in one plan and in place. */
 WB_API wb_status wb_gradients_add(wb_gradients *sum, const wb_gradients *more);
 
 /* Each times factor, whose value is not part of the plan. */
@@ -146,8 +146,8 @@ WB_API wb_status wb_gradients_scale(wb_gradients *gradients, double factor);
 /* Each element between -limit and limit, limit >= 0. */
 WB_API wb_status wb_gradients_clip(wb_gradients *gradients, double limit);
 
-/* The common 2-norm of all gradients, those of a tie added up first; owned by the scope, f32 or
- * f64. */
+/* The common 2-norm of all gradients, after the gradients of a tie are added up; owned by the
+ * scope, f32 or f64. */
 WB_API wb_array *wb_gradients_norm(const wb_gradients *gradients);
 
 /* Scales all so that their common norm is at most limit, as .clip_total_norm of wb_setup: a step
@@ -160,7 +160,7 @@ WB_API wb_array *wb_gradients_clip_total_norm(wb_gradients *gradients, double li
 WB_API wb_status wb_gradients_map(wb_leaf_fn *fn, void *user, wb_gradients *gradients);
 
 /* Takes the gradients out of their scope, until wb_free; returns them. They are computed at once,
- * with their loss, and are data from then on. NULL on failure, when the scope still owns them. */
+ * with their loss, and are data from then on. NULL on failure; then the scope still owns them. */
 WB_API wb_gradients *wb_gradients_keep(wb_gradients *gradients);
 
 /* ---- optimisers ---- */
@@ -177,14 +177,14 @@ typedef struct wb_setup_desc {
     WB_START_MEMBER;
     wb_rule rule; /* weber/rules.h */
     wb_layer *model;
-    wb_dtype compute;  /* f16 or bf16: what losses see f32 parameters as; default: as they are */
-    double loss_scale; /* where the scale of the loss begins, 32768 is usual with f16; 0: none */
+    wb_dtype compute;            /* f16 or bf16: how losses see f32 parameters; default: as f32 */
+    double loss_scale;           /* the first scale of the loss, 32768 is usual with f16; 0: none */
     int64_t loss_scale_interval; /* good steps after which it doubles; default 2000 */
     double clip_total_norm;      /* the 2-norm of all gradients is made at most this; 0: not */
-    wb_path_rule paths[WB_PATH_RULES]; /* what has a rule of its own; the first that matches */
+    wb_path_rule paths[WB_PATH_RULES]; /* parts with a rule of their own; the first that matches */
     /* several processes train one model (weber/distributed.h): rank 0's parameters are sent to all
-     * now, and each step is that of one process over the batches of all ranks together; what layers
-     * write is as with micro-batches, but hidden states are each rank's own */
+     * now, and each step is the step of one process over the batches of all ranks together; what
+     * layers write is as with micro-batches, but hidden states are each rank's own */
     bool distributed;
     wb_dtype send; /* bf16: ranks send f32 gradients so, and add them in f32; default f32 */
     int zero;      /* 1: states are divided among the ranks; needs .distributed; default 0 */
@@ -204,33 +204,36 @@ typedef struct wb_setup_desc {
  *
  * Mixed precision: with .compute = WB_F16 (or WB_BF16) a loss sees each f32 parameter as a cast, so
  * that products are computed of halves, and gradients come back in f32 to parameters that stay so;
- * states of layers keep their type. wb_mixed_precision instead is for parameters that are halves.
- * f16 gradients below 6e-8 vanish: with .loss_scale = 32768 the loss is multiplied by a number on
- * the device before gradients are taken, and gradients are divided by it. A step in which one is
- * not finite is skipped and halves the number (down to 1); after .loss_scale_interval good steps in
- * a row it doubles (up to 2^24). wb_train_step and wb_train do so; a loop with gradients calls
- * wb_withgradient_for. Saved in checkpoints.     (Micikevicius and others 2018)
+ * states of layers keep their type. For parameters that are halves there is wb_mixed_precision
+ * instead. f16 gradients below 6e-8 vanish: with .loss_scale = 32768 the loss is multiplied by a
+ * number on the device before gradients are taken, and gradients are divided by it. A step in which
+ * one is not finite is skipped and halves the number (down to 1); after .loss_scale_interval good
+ * steps in a row it doubles (up to 2^24). wb_train_step and wb_train do so; a loop with gradients
+ * calls wb_withgradient_for. Saved in checkpoints.     (Micikevicius and others 2018)
  *
  * Micro-batches: with .micro_batches = k, wb_train_step and wb_train compute a batch as k parts one
- * after another, which takes the memory of a k-th of it; the step is that of the whole batch. A
- * loss is called for each part, with views of the batch's arrays: of x, and of y and more where
- * their last size is x's, whatever it stands for (10 weights of classes beside a batch of 10 are
- * cut, too: give such arrays by user). Gradients and losses are means over what the parts' losses
- * were divided by (wb_divided_by); what the loss hands out is that of the last part that has some.
+ * after another, which takes the memory of a k-th of it; the step is the same as for the whole
+ * batch. A loss is called for each part, with views of the batch's arrays: of x, and of y and more
+ * where their last size is x's, whatever it stands for (10 weights of classes beside a batch of 10
+ * are cut, too: give such arrays by user). Gradients and losses are means over what the parts'
+ * losses were divided by (wb_divided_by); what the loss hands out (wb_aux) comes from the last part
+ * that has some.
  *
- * What layers write in parts: floating states become means over observations; integers and bools
- * must be the same in all parts (a count of steps, not of observations), or the step is an error
- * that names the state; hidden states (wb_recur) are cut as the batch is, and each part goes on
- * from its columns. Layers with a cache (wb_cache) are an error. BatchNorm normalises by the part.
+ * States that layers write in several parts: floating states become means over observations;
+ * integers and bools must be the same in all parts (a count of steps, not of observations), or the
+ * step is an error that names the state; hidden states (wb_recur) are cut as the batch is, and each
+ * part goes on from its columns. Layers with a cache (wb_cache) are an error. BatchNorm normalises
+ * by the part.
  *
  * If k and the number of ranks N are powers of two, bits depend on k N alone, whichever rank
  * computes a part (masks, too, and training that goes on from a checkpoint), while k N and N times
- * the loader's batchsize stay the same; with f16 unless losses say what they were divided by.
+ * the loader's batchsize stay the same; with f16 only if losses do not say what they were divided
+ * by.
  *
  * Missing gradients: a parameter that the losses of some ranks do not reach is an error of
- * .distributed, since those ranks would not take part in its sum. With .may_miss = true it counts
- * there with a gradient of zero, and one that no rank reaches is left alone; the ranks ask each
- * other in each step, and wait for the answer. Not together with .micro_batches.
+ * .distributed, since those ranks would not take part in its sum. With .may_miss = true such a rank
+ * counts with a gradient of zero, and a parameter that no rank reaches is left alone; the ranks ask
+ * each other in each step, and wait for the answer. Not together with .micro_batches.
  *
  * ZeRO: with .zero = 1 each of N ranks keeps an N-th of the rule's states and computes that part
  * of the step, with the bits of a step without it (with .clip_total_norm if .micro_batches is
@@ -243,16 +246,17 @@ typedef struct wb_setup_desc {
  * for a negative eta and for a shared model; warns if nothing is trainable. Released by wb_free.
  * Two optimisers that train the same parameters in turn, each with states of its own, are a
  * warning, once: in the first step that directly follows one of the other's when both have made a
- * step before; of A, B, A the third. One that takes over for good (A, A, B, B) is none. */
+ * step before; in A, B, A it comes with the third. An optimiser that takes over for good (A, A, B,
+ * B) gives no warning. */
 #define wb_setup(...) WB_MAKE(wb_setup_make, setup, __VA_ARGS__)
 WB_API wb_optimiser *wb_setup_make(wb_setup_desc desc);
 
 /* One step: computes gradients, which stay readable, new parameters, state and loss in one plan.
- * The model's slots get new arrays; who held an old one keeps its value. Parameters without a
- * gradient are left alone, with a warning at the first step where none has one. If the loss (or the
- * norm, when clipping) is not finite, the step is skipped: parameters, state and what layers and
- * the loss have written keep their values, and it does not count (wb_skipped). On failure nothing
- * has changed. */
+ * The model's slots get new arrays; a holder of an old array keeps its value. Parameters without a
+ * gradient are left alone, with a warning at the first step in which no parameter has one. If the
+ * loss (or the norm, when clipping) is not finite, the step is skipped: parameters, state and what
+ * layers and the loss have written keep their values, and it does not count (wb_skipped). On
+ * failure nothing has changed. */
 WB_API wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *gradients);
 
 /* wb_withgradient and wb_update in one, when you do not need the gradients: they are not kept,
@@ -278,14 +282,15 @@ WB_API wb_status wb_adjust(wb_optimiser *optimiser, double eta);
 WB_API wb_status wb_adjust_named(wb_optimiser *optimiser, const char *setting, double value);
 
 /* The same for the parameters that path matches (as for wb_freeze): rates by layer, no decay for
- * some. What shares a rule with others goes on with one of its own, which makes one new plan. */
+ * some. Parameters that shared a rule with others go on with a rule of their own, which makes one
+ * new plan. */
 WB_API wb_status wb_adjust_path(wb_optimiser *optimiser, const char *path, const char *setting,
                                 double value);
 
-/* The setting of that name, as it is now: that of the rule, by schedules and wb_adjust, or of the
- * first array that path matches (as for wb_freeze) and whose rule has it; path NULL: of the rule
- * that wb_setup was given, else the first of .paths that has it. NaN on failure; an unknown name is
- * an error that lists the settings. */
+/* The setting's value now, as schedules and wb_adjust have left it. path NULL: in the rule that
+ * wb_setup was given, else in the first of .paths that has it. With a path: for the first array
+ * that it matches (as for wb_freeze) and whose rule has the setting. NaN on failure; an unknown
+ * name is an error that lists the settings. */
 WB_API double wb_optimiser_setting(wb_optimiser *optimiser, const char *path, const char *setting);
 
 /* The state that the rule keeps for the array at path ("layers.1.weight"), by its name in files: m
@@ -302,10 +307,10 @@ WB_API wb_status wb_optimiser_set(wb_optimiser *optimiser, const char *path, con
 WB_API wb_layer *wb_averaged(wb_optimiser *optimiser);
 
 /* Where path matches, neither parameters nor their state change from the next step on, until they
- * are thawed; steps meanwhile do not count for them. A path is that of a parameter or of a layer
- * above it ("layers.1"), * stands for any letters ("*.bias"); NULL: all. Arrays that are tied
- * freeze together. Statistics of BatchNorm and other states of layers are no parameters and move
- * on, unless the layer is in test mode (wb_test_mode). A path that matches nothing is an error. */
+ * are thawed; steps meanwhile do not count for them. A path names a parameter or a layer above it
+ * ("layers.1"), * stands for any letters ("*.bias"); NULL: all. Arrays that are tied freeze
+ * together. Statistics of BatchNorm and other states of layers are no parameters and move on,
+ * unless the layer is in test mode (wb_test_mode). A path that matches nothing is an error. */
 WB_API wb_status wb_freeze(wb_optimiser *optimiser, const char *path);
 WB_API wb_status wb_thaw(wb_optimiser *optimiser, const char *path);
 

@@ -1,8 +1,8 @@
 /* weber/parameters.h: a model's parameters as one vector, as arrays of yours, in another type.
  *
- * A layer holds its parameters. Methods that think of a model as a function of them, Lux's
- * style, solvers, networks that make the weights of others, take them out and apply the model with
- * others:
+ * A layer holds its parameters. Methods that treat a model as a function of its parameters (Lux's
+ * style, solvers, networks that make the weights of other networks) take them out and apply the
+ * model with other ones:
  *
  *     wb_array *flat = wb_destructure(model);                 // all parameters, one after another
  *     wb_array *l = loss_of(wb_apply_with(model, flat, x));   // the model's own are not used
@@ -30,18 +30,18 @@ WB_API wb_array *wb_destructure(wb_layer *model);
  * reach flat: see wb_apply_with. */
 WB_API wb_layer *wb_rebuild(wb_layer *model, wb_array *flat);
 
-/* wb_apply(model, x) with the parts of flat instead of the model's parameters. The gradient reaches
- * flat, of any order, and where a parameter stands in several places the sum of all. States are
- * those of the model, read and written as usual. Fails as wb_rebuild and wb_apply do. */
+/* wb_apply(model, x) with the parts of flat instead of the model's parameters. Gradients of any
+ * order reach flat; for a parameter in several places it is the sum over these. The states are the
+ * model's, read and written as usual. Fails as wb_rebuild and wb_apply do. */
 WB_API wb_array *wb_apply_with(wb_layer *model, wb_array *flat, wb_array *x);
 
 /* What is done with a model while its parameters are others. */
 typedef wb_array *wb_model_fn(void *context, wb_layer *model);
 
 /* fn(context, model) with arrays[i] instead of parameter i (Lux: model(x, ps, st) with ps as a
- * list). Each has the sizes of the parameter; it is converted to its type. A parameter that fn
- * changes by wb_set keeps what was set. Fails, naming path and sizes, where one does not fit, and
- * if fn does. */
+ * list). Each has the sizes of its parameter, and is converted to the parameter's type. A parameter
+ * that fn changes by wb_set keeps what was set. Fails, naming path and sizes, if an array does not
+ * fit, and if fn fails. */
 WB_API wb_array *wb_call_with(wb_layer *model, int count, wb_array *const *arrays, wb_model_fn *fn,
                               void *context);
 

@@ -1,11 +1,11 @@
-/* weber/plugin.h: what a backend sees of Weber, and all it sees.
+/* weber/plugin.h: everything that a backend sees of Weber.
  *
  * A backend is a folder: one shared object libweber_NAME.so with one exported symbol, weber_plugin,
  * which takes the table of its host and gives its own. It names devices, gives memory, turns
  * programs and calls into kernels, copies, and runs lists of commands on queues.
  * docs/how-to/add-a-backend.md shows how to write one; the built-in ones go through the same table.
  *
- * - Memory is always (handle, offset). What a handle is only the backend knows, unless its memory
+ * - Memory is always (handle, offset). Only the backend knows what a handle is, unless its memory
  *   is the host's.
  * - A program is a fused elementwise or row kernel as data; a call is a heavy operation (a matrix
  *   product, a convolution). A backend over a C-like language needs neither interpreter nor
@@ -15,7 +15,7 @@
  * - A function that fails records the error through wb_host.fail and returns NULL or the status.
  *
  * The ABI is not frozen before 1.0: WB_PLUGIN_ABI changes with it. Tables begin with the ABI number
- * and their size in bytes; the host refuses another number and a table that is shorter than its
+ * and their size in bytes; the host refuses another number, and a table that is shorter than its
  * own. */
 #ifndef WEBER_PLUGIN_H
 #define WEBER_PLUGIN_H
@@ -126,19 +126,19 @@ enum {
 typedef enum wb_operand_kind {
     WB_OPERAND_NONE,   /* there is none in this program */
     WB_OPERAND_ARRAY,  /* access `index`: a result is stored there, and an operand read */
-    WB_OPERAND_NUMBER, /* a constant or late number: what instruction `index` gives everywhere */
-    WB_OPERAND_VALUE,  /* what instruction `index` gives, which stays within the program */
+    WB_OPERAND_NUMBER, /* a constant or late number, as instruction `index` gives it */
+    WB_OPERAND_VALUE,  /* the value of instruction `index`, which stays within the program */
 } wb_operand_kind;
 
-/* What a callable reads or gives. */
+/* An array, number or value that a callable reads or gives. */
 typedef struct wb_operand {
     uint16_t kind, index;
 } wb_operand;
 
-/* A callable: what some of a program's instructions are together, by name. A backend that takes the
- * operation (wb_backend.takes) finds it here, and may do it as one thing; the instructions say the
- * same. The names are those of ops.def's callables and elementwise operations, and of optimisers'
- * rules. */
+/* A callable: the name of an operation that some of a program's instructions make up together. A
+ * backend that takes the operation (wb_backend.takes) finds it here, and may do it as one thing;
+ * the instructions say the same. The names are of ops.def's callables and elementwise operations,
+ * and of optimisers' rules. */
 typedef struct wb_callable {
     char name[24]; /* "gelu", "Adam", "add" */
     double numbers[WB_CALLABLE_NUMBERS];
@@ -161,7 +161,7 @@ typedef struct wb_program {
     wb_instruction *instructions;
     wb_access *accesses;
     int32_t ncallables;
-    wb_callable callables[WB_MOST_CALLABLES]; /* in order; of more only these */
+    wb_callable callables[WB_MOST_CALLABLES]; /* in order; further ones are not listed */
 } wb_program;
 
 /* ---- calls ---- */
@@ -175,7 +175,7 @@ typedef enum wb_call_kind {
     WB_CALL_COUNT
 } wb_call_kind;
 
-/* What is particular about a call. */
+/* Properties of a call. */
 enum {
     WB_CALL_PRODUCTS = 1, /* adds up products: may take halves, or less than f32 */
     WB_CALL_TILES = 2,    /* its result comes in tiles, which an epilogue may follow */
@@ -224,10 +224,10 @@ typedef struct wb_window_call {
 
 /* x (inner, size, outer); index has count entries (0: there is none); y (inner, count, outer).
  *
- * merge_runs: keys (inner, size, outer), and positions of the same sizes in i64 whose runs of `run`
- * are in the keys' order each; the result are those of runs of `merged`, each made of at most 32,
- * the last one of either kind being what is left. -0 equals 0, a NaN is above all numbers, equals
- * stay in order.
+ * merge_runs: keys (inner, size, outer), and positions of the same sizes in i64; each run of `run`
+ * positions is in the keys' order. The result has the positions with each run of `merged` in order,
+ * made of at most 32 of the former. The last run of either kind may be shorter. -0 equals 0, a NaN
+ * is above all numbers, equals stay in order.
  *
  * argmax: keys (inner, size, outer); y (inner, ceil(size / run), outer) in i64 is, for each run of
  * `run`, the position along the dimension of its first largest key, in the same order. */
@@ -252,7 +252,7 @@ typedef struct wb_index_call {
  * cotangent dy: q, k, v, y, sums, dy, mask, bias, dq, dk, dv. */
 typedef struct wb_attention_call {
     int64_t dk, dv, queries, keys, heads, kv_heads, batch;
-    bool is_causal, has_mask, has_bias; /* without one there is no such argument */
+    bool is_causal, has_mask, has_bias; /* where false, there is no such argument */
     /* of mask (bool) and bias, in elements: from key to key, query to query, head to head and along
      * the batch; 0: the same for all */
     int64_t mask_strides[4], bias_strides[4];
@@ -270,7 +270,7 @@ typedef struct wb_call {
     /* and of a matrix product, to bf16 */
     bool may_round_to_bf16;
     /* The matrix of a product, or the weights of a convolution, stay the same from one prepare to
-     * the next. Told only to backends that have that. */
+     * the next. Set only for backends that have prepare. */
     bool is_fixed;
     /* With an epilogue: which of its arguments is the call's result, and whether nothing else reads
      * that, so that it need not be written. */
@@ -281,7 +281,7 @@ typedef struct wb_call {
      * argument i of the epilogue. */
     bool is_aligned;
     uint64_t aligned_arguments;
-    wb_matmul_call matmul; /* of these the one that the kind is about */
+    wb_matmul_call matmul; /* of these, the member for the kind is set */
     wb_window_call window;
     wb_index_call index;
     wb_attention_call attention;
@@ -327,7 +327,7 @@ typedef struct wb_command {
 
 typedef struct wb_dialect {
     const char *name;    /* "OpenCL C", for messages */
-    const char *prelude; /* stands in front of every text */
+    const char *prelude; /* comes before every text */
     int32_t group;       /* items in a group: a power of two from 16 to 256 (serial: from 1) */
     /* Items of a group run one after another on a wide core; no shared memory is used. For OpenCL
      * C, and what has its vector types and functions (float8, vload8, convert_float8, fma, ...):
@@ -391,8 +391,8 @@ typedef struct wb_host {
     wb_source *(*render)(const wb_program *program, const wb_dialect *dialect);
     wb_source *(*render_call)(const wb_call *call, const wb_program *epilogue, int split,
                               const wb_dialect *dialect);
-    /* Whether render_call has a text for this call, without an epilogue: what takes says of the
-     * calls that are offered, if the text serves them. */
+    /* Whether render_call has a text for this call, without an epilogue: the answer that takes
+     * gives for offered calls, if the text serves them. */
     bool (*has_text)(const wb_call *call, const wb_dialect *dialect);
     void (*release_source)(wb_source *source);
     /* The disk cache for compiled kernels: entries by backend and name (key, architecture, compiler

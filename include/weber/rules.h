@@ -51,7 +51,7 @@ typedef enum wb_setting_kind {
 } wb_setting_kind;
 
 typedef struct wb_rule_setting {
-    const char *name; /* in files, for wb_adjust_named, and that of the desc's member; NULL: none */
+    const char *name; /* in files, for wb_adjust_named, and of the desc's member; NULL: none */
     wb_setting_kind kind;
     double fallback;  /* where the desc's member is 0; 0 where its maker writes the defaults */
     size_t offset;    /* of the desc's member */
@@ -72,9 +72,9 @@ typedef struct wb_rule_state {
     const char *setting;
 } wb_rule_state;
 
-/* One parameter at one step, as a row sees it. Arrays are recipes: nothing is computed while a step
- * runs, which is called once for a plan, not once for a step. It reads no value, and depends on
- * nothing but this struct. */
+/* One parameter at one step, as a row sees it. Arrays are recipes: nothing is computed while the
+ * row's function runs, and it is called once for each plan, not in each step. It must not read a
+ * value, and must depend on nothing but this struct. */
 typedef struct wb_rule_at {
     wb_array *x; /* the parameter, f32 for f16 and bf16. A row may replace it, as weight decay does:
                     what the last row returns is subtracted from the x that the last row leaves */
@@ -89,12 +89,12 @@ typedef struct wb_rule_at {
     const void *link_;
 } wb_rule_at;
 
-/* What x changes by, or what the next row has as g: an array of x's sizes, or one number. The
- * states it leaves have the sizes that they had, or are one number. NULL where an operation has
- * failed: the error then comes out of the update. */
+/* Returns what is subtracted from x, which the next row gets as g: an array of x's sizes, or one
+ * number. The states that it leaves have the sizes that they had, or are one number. NULL if an
+ * operation has failed: the error then comes out of the update. */
 typedef wb_array *wb_rule_step(wb_rule_at *at);
 
-/* Rows, and what they refer to, are static: plans know a row by its address. */
+/* Rows, and all that they refer to, must be static: plans know a row by its address. */
 typedef struct wb_rule_row {
     const char *name; /* in files, and for wb_show */
     wb_rule_setting settings[WB_RULE_SETTINGS];
@@ -106,8 +106,8 @@ typedef struct wb_rule_row {
     bool is_elementwise;
 } wb_rule_row;
 
-/* The value of a setting; 1 less it, 1 less it to the power t (for settings that are fractions):
- * numbers, for operations. Another name is an error. */
+/* The setting s; _rest: 1 - s; _unbiased: 1 - s^t (for settings that are fractions): numbers, for
+ * operations. An unknown name is an error. */
 WB_API wb_array *wb_setting(const wb_rule_at *at, const char *name);
 WB_API wb_array *wb_setting_rest(const wb_rule_at *at, const char *name);
 WB_API wb_array *wb_setting_unbiased(const wb_rule_at *at, const char *name);
@@ -118,7 +118,7 @@ WB_API bool wb_setting_is(const wb_rule_at *at, const char *name); /* of a flag 
 /* A plain value, made by the macros below. */
 typedef struct wb_rule {
     const wb_rule_row *links[WB_RULE_LINKS]; /* in order; NULL after the last */
-    double settings[WB_RULE_ALL_SETTINGS];   /* those of the first link, then the next one's */
+    double settings[WB_RULE_ALL_SETTINGS];   /* of the first link, then of the next one */
     uint32_t late;  /* bit by bit: settings that were adjusted, whose value is not part of a plan */
     bool is_broken; /* its maker has failed */
 } wb_rule;
@@ -126,8 +126,8 @@ typedef struct wb_rule {
 /* The rule of a row with the settings of its desc. */
 WB_API wb_rule wb_rule_make(const wb_rule_row *row, const void *desc);
 
-/* Several rules in order: each has as gradient what the one before would take off the parameter.
- * Fails for more than WB_RULE_LINKS rows; wb_setup then gives NULL. */
+/* Several rules in order: each gets as its gradient what the one before would subtract from the
+ * parameter. Fails for more than WB_RULE_LINKS rows; wb_setup then gives NULL. */
 #define wb_rule_chain(...)                                                                         \
     wb_rule_chain_make((int64_t)(sizeof((wb_rule[]){__VA_ARGS__}) / sizeof(wb_rule)),              \
                        (wb_rule[]){__VA_ARGS__})
@@ -156,8 +156,8 @@ typedef struct wb_adam_desc {
 #define wb_descent(...) WB_MAKE(wb_descent_make, descent, __VA_ARGS__)
 WB_API wb_rule wb_descent_make(wb_descent_desc desc);
 
-/* v = rho v + eta g;  x -= v. So another eta (wb_adjust) is that of gradients from then on; torch
- * has it outside of v. */
+/* v = rho v + eta g;  x -= v. So a new eta (wb_adjust) applies to gradients from then on only;
+ * PyTorch multiplies v by eta instead, so that a new one applies to all of v. */
 #define wb_momentum(...) WB_MAKE(wb_momentum_make, momentum, __VA_ARGS__)
 WB_API wb_rule wb_momentum_make(wb_momentum_desc desc);
 
@@ -238,9 +238,9 @@ typedef struct wb_accum_grad_desc {
 #define wb_nesterov(...) WB_MAKE(wb_nesterov_make, nesterov, __VA_ARGS__)
 WB_API wb_rule wb_nesterov_make(wb_nesterov_desc desc);
 
-/* A step's size of its own for each element, which the signs of g change (Riedmiller and Braun
- * 1993). eta is what sizes start with, which the limits do not touch before a sign agrees or
- * turns: to adjust it later changes nothing. */
+/* Each element has a step size of its own, which the signs of g change (Riedmiller and Braun 1993).
+ * Sizes start with eta; the limits do not touch it before a sign agrees or turns, and adjusting eta
+ * later changes nothing. */
 #define wb_rprop(...) WB_MAKE(wb_rprop_make, rprop, __VA_ARGS__)
 WB_API wb_rule wb_rprop_make(wb_rprop_desc desc);
 
@@ -344,8 +344,8 @@ WB_API wb_rule wb_muon_make(wb_muon_desc desc);
 
 /* The rule on a copy of the parameter in f32 (the state "master"); an f16 or bf16 parameter is its
  * rounded value, so that steps that are too small for its digits add up (Micikevicius and others
- * 2018). Around the whole rule; inside of a chain it is an error. If you set the parameter, set
- * "master", too (wb_optimiser_set), or the next step brings the old value back. */
+ * 2018). It goes around the whole rule; inside of a chain it is an error. If you set the parameter,
+ * set "master", too (wb_optimiser_set), or the next step brings the old value back. */
 WB_API wb_rule wb_mixed_precision(wb_rule rule);
 
 /* ---- averages of parameters ---- */
@@ -370,11 +370,11 @@ typedef struct wb_schedule_free_desc {
     int64_t warm_up; /* steps in which the rate rises from 0; default 1: none */
 } wb_schedule_free_desc;
 
-/* AdamW that needs no schedule, since the model to use is an average: the parameter y is where
- * gradients are taken, wb_averaged gives the model of x:
+/* AdamW that needs no schedule, since the model to use is an average. Gradients are taken at the
+ * parameter y; wb_averaged gives the model with x:
  *   u = g / (sqrt(v / (1 - beta2^t)) + epsilon) + lambda y;  z -= r u, r = eta min(1, t / warm_up)
  *   x = (1 - c) x + c z, c = r^2 / sum of all r^2;  y = (1 - beta1) z + beta1 x
- * (Defazio and others 2024). Statistics of BatchNorm are those at y. */
+ * (Defazio and others 2024). Statistics of BatchNorm are of the model with y. */
 #define wb_schedule_free(...) WB_MAKE(wb_schedule_free_make, schedule_free, __VA_ARGS__)
 WB_API wb_rule wb_schedule_free_make(wb_schedule_free_desc desc);
 

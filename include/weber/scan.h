@@ -27,11 +27,11 @@ extern "C" {
 
 /* One step. carries holds this step's and is given the next ones, of the same sizes and types;
  * inputs holds a slice of each input, without the dimension of the steps; outputs (NULLs) is given
- * this step's outputs. All that is to leave the body leaves it this way, and what the function does
- * in C happens once. Reading a value, evaluating, wb_keep, wb_set, wb_seed, a step of training, a
- * move between devices, and a scope that is opened and not closed, are errors inside it. A function
- * that fails leaves NULL. An output has at most 7 dimensions; so have carries of which the gradient
- * is taken.
+ * this step's outputs. Arrays leave the body only in this way. The function is called once for all
+ * steps, so what it does in C happens once. Reading a value, evaluating, wb_keep, wb_set, wb_seed,
+ * a step of training, a move between devices, and a scope that is opened and not closed, are errors
+ * inside it. A function that fails leaves NULL. An output has at most 7 dimensions, and so has a
+ * carry if its gradient is taken.
  *
  * Arrays made outside may be used; they are the same in every step. Random arrays are redrawn in
  * each step, with the bits that a loop in C would draw. */
@@ -41,7 +41,7 @@ typedef void wb_scan_fn(void *context, wb_array **carries, wb_array *const *inpu
 /* Settings of wb_scan; zero means default. */
 typedef struct wb_scan_desc {
     WB_START_MEMBER;
-    /* how many; default (-1): the inputs' size. Wanted where there are no inputs */
+    /* how many; default (-1): the inputs' size. Required if there are no inputs */
     int64_t steps WB_DEFAULT(-1);
     /* The dimension of the steps, of inputs and outputs; negative: from the end. Any but the last
      * is moved there first, which copies the input. */
@@ -54,10 +54,11 @@ typedef struct wb_scan_desc {
  *     for t = 0 .. steps - 1: carries, outputs[..][t] = body(carries, inputs[..][t])
  *
  * inputs[k] (..., steps); outputs[j] (..., steps), owned by the scope. carries holds the first
- * carries and is given those after the last step. With 0 steps carries stay and outputs are empty.
+ * carries on entry, and the carries after the last step on return. With 0 steps carries stay and
+ * outputs are empty.
  *
- * A product of an array of outside and a slice of an input, W x, is computed before the loop, for
- * all steps at once; its result, which has a column for each step, is in memory then.
+ * A product W x of an array from outside and a slice of an input is computed before the loop, for
+ * all steps at once; its result, with a column for each step, is in memory during the loop.
  *
  * The derivative, of any order, is a scan in the other direction. Memory that it wants beyond the
  * inputs and outputs, for each step: the carries, as they were before it, and what the derivative

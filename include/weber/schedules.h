@@ -14,7 +14,7 @@
  * Values are late numbers (wb_adjust): another value makes no new plan. A schedule keeps nothing of
  * its past, so a checkpoint needs the number of the step alone. A maker that takes schedules owns
  * them from the call on, also when it fails. All are released by wb_free. NULL in, NULL out.
- * Formulas are those of ParameterSchedulers.jl, where no other source is named. */
+ * Formulas without another source are ParameterSchedulers.jl's. */
 #ifndef WEBER_SCHEDULES_H
 #define WEBER_SCHEDULES_H
 
@@ -118,8 +118,8 @@ WB_API wb_schedule *wb_schedule_loop(wb_schedule *schedule, int64_t n);
 WB_API wb_schedule *wb_schedule_stretch(wb_schedule *schedule, int64_t n);
 WB_API wb_schedule *wb_schedule_shift(wb_schedule *schedule, int64_t n);
 
-/* A function of yours; user stays valid as long as the schedule. It gives the same for the same t,
- * or else a training that goes on from a checkpoint comes to other numbers. */
+/* A function of yours; user stays valid as long as the schedule. It must give the same value for
+ * the same t; otherwise a training that goes on from a checkpoint comes to other numbers. */
 typedef double wb_schedule_fn(int64_t t, void *user);
 WB_API wb_schedule *wb_schedule_of(wb_schedule_fn *fn, void *user);
 

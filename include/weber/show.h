@@ -26,8 +26,8 @@ WB_API wb_status wb_show(void *object);
 WB_API wb_status wb_show_text(void *object, char *text, size_t size_bytes);
 
 /* Prints what each layer makes of an input of these sizes, without computing: its path and
- * settings, the sizes of its results, its parameters, and its multiply-adds, those of products,
- * convolutions and attention; a line with the sums at the end. Layers in layers are printed
+ * settings, the sizes of its results, its parameters, and its multiply-adds (of products,
+ * convolutions and attention); then a line with the sums. Layers in layers are printed
  * instead of what contains them. wb_show_sizes(stdout, model, {{28, 28, 1, 32}}) prints
  *
  *     layers.1  Conv((3, 3), 1 => 4, relu)  (26, 26, 4, 32)          40         778752
@@ -42,9 +42,9 @@ WB_API wb_status wb_show_sizes_make(FILE *file, wb_layer *model, wb_outputsize_d
 
 /* Draws the model as it is applied to an input of these sizes: a box for each layer, with settings,
  * path and parameters, arrows with the sizes of what goes from one to the next, and frames around
- * what containers hold; a container that computes something itself, as the sum of a SkipConnection,
- * has a box, too. Nothing is computed. path ends in .svg, .png or .pdf, which the program dot
- * draws, or in .dot: its text.
+ * what containers hold; a container that computes something itself, such as the sum of a
+ * SkipConnection, has a box, too. Nothing is computed. path ends in .svg, .png or .pdf, which the
+ * program dot draws, or in .dot: its text.
  *
  *     wb_draw_model("net.svg", model, {{28, 28, 1, 32}});
  *
@@ -96,8 +96,8 @@ WB_API wb_progress *wb_progress_make(wb_progress_desc desc);
 /* One step is done. loss (one element, or NULL) is read only when the bar is redrawn. */
 WB_API void wb_progress_step(wb_progress *progress, wb_array *loss);
 
-/* What stands after the loss from the next drawing on, "kl 0.0123"; copied, below 128 bytes; NULL:
- * nothing. */
+/* A text to draw after the loss, from the next drawing on, "kl 0.0123"; copied, below 128 bytes;
+ * NULL: nothing. */
 WB_API void wb_progress_note(wb_progress *progress, const char *note);
 
 /* Draws the last state, ends the line and releases progress. Returns the seconds since the
@@ -107,10 +107,10 @@ WB_API double wb_progress_end(wb_progress *progress);
 /* ---- images ---- */
 
 /* Writes x as a PNG of 8 bits: (W, H) and (W, H, 1) are grey, (W, H, 3) is RGB; row 0 is at the
- * top. u8 is 0 to 255, bool black and white, floating numbers are 0 to 1, those outside are cut.
- * The file is replaced as a whole or stays as it was. Fails with WB_ERROR_SHAPE on other sizes and
- * on images without pixels, with WB_ERROR_DTYPE on i32 and i64, with WB_ERROR_NUMBER on a NaN, with
- * WB_ERROR_IO where the file cannot be written. */
+ * top. u8 is 0 to 255, bool black and white, floating numbers are 0 to 1, numbers outside are
+ * clamped. The file is replaced as a whole or stays as it was. Fails with WB_ERROR_SHAPE on other
+ * sizes and on images without pixels, with WB_ERROR_DTYPE on i32 and i64, with WB_ERROR_NUMBER on a
+ * NaN, with WB_ERROR_IO where the file cannot be written. */
 WB_API wb_status wb_image_write(const char *path, wb_array *x);
 
 /* ---- curves ---- */

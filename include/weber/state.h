@@ -17,9 +17,9 @@
  * The format follows the name: .bson (Julia's BSON.jl, as Flux saves), .safetensors, .npy, .npz.
  * Arrays are copied to the host on the way out, wherever they are, and the model stays where it is;
  * a file never depends on a device. Saving is atomic: at any moment the name is the old file or the
- * new one, whole; what a killed save had written stays beside it, under the name with a dot and six
- * letters more. Nothing in a file is ever executed. Errors: weber/error.h; a damaged file is
- * WB_ERROR_FORMAT and names path and offset. */
+ * new one, whole; a killed save may leave PATH.XXXXXX (six letters) beside it. Nothing in a file is
+ * ever executed. Errors: weber/error.h; a damaged file is WB_ERROR_FORMAT and names path and
+ * offset. */
 #ifndef WEBER_STATE_H
 #define WEBER_STATE_H
 
@@ -51,13 +51,13 @@ extern "C" {
                  (const wb_named[]){__VA_ARGS__})
 WB_API wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects);
 
-/* Whether the place at path ("layers.1.weight") takes part. */
+/* True if the place at path ("layers.1.weight") takes part. */
 typedef bool wb_load_filter(void *user, const char *path);
 
 /* A layer of a list, of the model or of what it is loaded from. */
 typedef struct wb_load_layer {
     const char *path; /* "layers.2", in its own tree */
-    const char *type; /* "Dropout"; NULL where that is not known: in files of arrays, and states */
+    const char *type; /* "Dropout"; NULL if unknown: in files of arrays, and states */
     bool is_source;   /* in the file, or the model that arrays are taken from */
 } wb_load_layer;
 
@@ -76,19 +76,19 @@ typedef struct wb_load_desc {
      * in order: the second one here takes the arrays of the second one there */
     wb_layer_filter *layers;
     void *user;   /* given to filter and layers */
-    bool partial; /* arrays of the file that no place takes are passed over */
+    bool partial; /* arrays of the file that no place takes are ignored */
     /* a rename table's text (below): from names in the file to places in the model; names are those
      * below key */
     const char *rename;
 } wb_load_desc;
 
 /* wb_load("m.bson", model), wb_load("m.bson", model, .key = "model_state"): arrays of the file into
- * the model's places, by path. Each goes to the device and into the type of the one that it
- * replaces. Functions, probabilities and modes stay the model's own.
+ * the model's places, by path. Each is moved to the device, and converted to the type, of the array
+ * that it replaces. Functions, probabilities and modes stay the model's own.
  *
  * A missing array, one that no place takes (unless .partial), and other sizes are errors that name
- * path and sizes, and nothing has changed. As in Flux.loadmodel!, a bias that is absent here and
- * false or all zeros there fits, and the other way round; places that are tied take arrays that are
+ * path and sizes, and nothing has changed. As in Flux.loadmodel!, a bias that is absent on one side
+ * fits one that is false or all zeros on the other; places that are tied take arrays that are
  * equal. A list of arrays (Flux.params) goes to the trainable places in order, ties once.
  *
  * .layers aligns chains of different length (Flux's filter): with
@@ -99,17 +99,18 @@ typedef struct wb_load_desc {
  *
  * wb_load_from(model, old, .layers = no_dropout) loads Chain(Dense, Dense) into Chain(Dense,
  * Dropout, Dense), and the other way round. If one of the two chains is longer after the filter,
- * its further layers are arrays without a place, or places without an array: an error, unless
- * .partial allows the former. */
+ * its further layers are arrays without a place, or places without an array. That is an error, but
+ * .partial allows arrays without a place. */
 #define wb_load(...) WB_MAKE(wb_load_make, load, __VA_ARGS__)
 WB_API wb_status wb_load_make(wb_load_desc desc);
 
-/* The way back, into objects that there are: the same list. Models and trees as wb_load; an
- * optimiser over a model of the same structure and with the same kind of rule, whose settings
- * become those of the file; a loader over as much data, with the same batchsize, shuffle and
- * drop_partial: its next {0} goes on with the batch after the last one that was handed out. An
- * array keeps its numbers: to load into it put it into a tree. Ties stay. All or nothing: where one
- * does not fit, the error names file, path, and both sizes or numbers, and none has changed. */
+/* The opposite of wb_save_named, into objects that exist: takes the same list. Models and trees as
+ * wb_load; an optimiser over a model of the same structure and with the same kind of rule, which
+ * gets the file's settings; a loader over as much data, with the same batchsize, shuffle and
+ * drop_partial: its next {0} goes on with the batch after the last one that was handed out. A bare
+ * array in the list keeps its numbers: to load into it, put it into a tree. Ties stay. All or
+ * nothing: if one does not fit, the error names file, path, and both sizes or numbers, and nothing
+ * has changed. */
 #define wb_load_named(path, ...)                                                                   \
     wb_load_named_make(path,                                                                       \
                        (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),      \
@@ -136,8 +137,8 @@ WB_API wb_status wb_load_named_make(const char *path, int64_t count, const wb_na
  *     } */
 
 /* Saves the objects as the file with that number, which is not negative; makes the folder if there
- * is none. When the new file is whole, those before it are removed but for the keep - 1 newest
- * (keep 0: but for 2), and so are files that killed writers did not finish. */
+ * is none. When the new file is whole, older files are removed, except the keep - 1 newest of them
+ * (keep 0: the 2 newest), and so are files that killed writers did not finish. */
 #define wb_checkpoint_save(path, number, keep, ...)                                                \
     wb_checkpoint_save_make(path, number, keep,                                                    \
                             (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)), \
@@ -146,9 +147,9 @@ WB_API wb_status wb_checkpoint_save_make(const char *path, int64_t number, int64
                                          int64_t count, const wb_named *objects);
 
 /* Loads the file with the highest number, which goes to *number (unless that is NULL). No file, no
- * folder: -1, WB_OK, and nothing has changed. A damaged file is passed over with a warning and set
- * aside (NAME.damaged) when an older one is whole; where all are damaged that is the
- * error. A file that does not fit is an error, as in wb_load_named. */
+ * folder: -1, WB_OK, and nothing has changed. A damaged file is skipped with a warning and renamed
+ * to NAME.damaged if an older one is whole; if all are damaged that is an error. A file that does
+ * not fit is an error, as in wb_load_named. */
 #define wb_checkpoint_load(path, number, ...)                                                      \
     wb_checkpoint_load_make(path, number,                                                          \
                             (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)), \
@@ -177,8 +178,8 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
  * took, and so on. A row whose *+1 meets no number does not take the name. A name in double quotes
  * is taken letter by letter, stars too.
  *
- * After the names follows what is done to the array, in this order; dimensions count from 0, in
- * Weber's sizes, the first one fastest:
+ * After the names stand the changes that are made to the array, in this order; dimensions count
+ * from 0, in Weber's sizes, the first one fastest:
  *
  *     part 2/3 [along D]      the second third of dimension D (default: the last one), whose size
  *                             3 divides
@@ -189,9 +190,9 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
  *                             needed, of one type and size
  *
  * They are written [transpose | permute] [flip] [part | into] and there are at most 64 parts.
- * docs/files.md says what has to be turned between PyTorch and Weber. Errors name the line; a row
- * without stars whose name is not in the file is one, and so are two names that become the same. A
- * row with stars that takes no name is a warning. */
+ * docs/files.md says what has to be turned between PyTorch and Weber. Errors name the line. A row
+ * without stars whose name is not in the file is an error, and so are two names that become the
+ * same. A row with stars that takes no name is a warning. */
 
 typedef struct wb_convert_desc {
     WB_START_MEMBER;
@@ -200,8 +201,8 @@ typedef struct wb_convert_desc {
 
 /* The tree of one file into another, of the format that its name says:
  * wb_convert("lenet.safetensors", "lenet.npz", .rename = table). What the format cannot hold is
- * left out, and a warning lists it; it is an error if no array of a file that has some remains.
- * bf16 becomes f32 where the format has none. .safetensors holds named
+ * left out, and a warning lists it; it is an error if the file has arrays and none remains. bf16
+ * becomes f32 where the format has none. .safetensors holds named
  * arrays and texts about the file; .bson and .npz hold numbers, texts, lists and maps, too; .npz
  * also Julia's structs with their fields. */
 #define wb_convert(from, ...) WB_CONVERT(from, __VA_ARGS__, WB_NO_MORE)
@@ -211,8 +212,8 @@ WB_API wb_status wb_convert_make(const char *from, const char *to, wb_convert_de
 /* The model at key (NULL: "model", or the whole file), made from the file alone, with the file's
  * types, on the default device: files that wb_save wrote, where the structure stands beside the
  * arrays as text, and BSON that Flux wrote, from version 0.8 on (docs/files.md lists the layers).
- * What cannot be made, as an anonymous function or a layer that Weber lacks, is an error that names
- * the place; wb_load still puts the arrays into a model that you give. */
+ * A part that cannot be made, such as an anonymous function or a layer that Weber lacks, is an
+ * error that names the place; wb_load still puts the arrays into a model that you give. */
 WB_API wb_layer *wb_load_model(const char *path, const char *key);
 /* The same for arrays that have no structure beside them, as other libraries write: structure is
  * the text, "Chain(Dense(10 => 5, relu), Dense(5 => 2))"; it comes before the file's own. The
@@ -228,11 +229,12 @@ typedef struct wb_parse_desc {
     wb_dtype dtype;             /* of the input; default f32 */
 } wb_parse_desc;
 
-/* A new model of a text as wb_save writes it and a person would write it in Flux, its arrays as
- * their makers begin them: wb_parse("Chain(Dense(784 => 128, relu), Dense(128 => 10))"). Where a
- * size is _, as in Dense(_ => 5) or BatchNorm(_), it is that of the features or channels which
- * reach the layer from an input of the given sizes: wb_parse(text, .input = {28, 28, 1, 32}),
- * Flux's @autosize. NULL with WB_ERROR_FORMAT for any other text, with WB_ERROR_UNSUPPORTED for
+/* A new model from a text, in the form that wb_save writes and that Flux's users write; its arrays
+ * are initialised as by the layers' makers: wb_parse("Chain(Dense(784 => 128, relu), Dense(128 =>
+ * 10))"). Where a size is _, as in Dense(_ => 5) or BatchNorm(_), it becomes the number of features
+ * or channels that reach the layer from an input of the given sizes: wb_parse(text, .input = {28,
+ * 28, 1, 32}), Flux's @autosize. NULL with WB_ERROR_FORMAT for any other text, with
+ * WB_ERROR_UNSUPPORTED for
  * a layer or function that Weber does not have (wb_register_layer). */
 #define wb_parse(...) WB_MAKE(wb_parse_make, parse, __VA_ARGS__)
 WB_API wb_layer *wb_parse_make(wb_parse_desc desc);
@@ -267,13 +269,13 @@ WB_API int64_t wb_file_size(const wb_file *file);       /* bytes */
 WB_API const wb_record *wb_file_metadata(const wb_file *file);
 
 /* A text that wb_save_named put there (wb_text): among the metadata of safetensors, a value of BSON
- * and npz. It lives as long as the file is open. NULL, with an error, where there is none of the
+ * and npz. It lives as long as the file is open. NULL, with an error, if there is no text of this
  * name. */
 WB_API const char *wb_file_text(const wb_file *file, const char *name);
 
 /* An array that wb_save_named put there, such as a mean by which inputs are scaled:
- * wb_file_array(file, "mean"), as wb_record_array gives it, on the CPU. NULL, with an error, where
- * there is none of the name. */
+ * wb_file_array(file, "mean"), as wb_record_array gives it, on the CPU. NULL, with an error, if
+ * there is no array of this name. */
 WB_API wb_array *wb_file_array(const wb_file *file, const char *name);
 
 /* The model as a tree without a file, of the shape that Flux.state gives: maps and lists of its
@@ -291,24 +293,24 @@ typedef struct wb_load_from_desc {
     bool partial;
 } wb_load_from_desc;
 
-/* wb_load_from(model, source): copies the arrays of another model, or of a tree, into model; the
- * rules are those of wb_load. */
+/* wb_load_from(model, source): copies the arrays of another model, or of a tree, into model, by the
+ * rules of wb_load. */
 #define wb_load_from(...) WB_MAKE(wb_load_from_make, load_from, __VA_ARGS__)
 WB_API wb_status wb_load_from_make(wb_load_from_desc desc);
 
-/* What the place holds; WB_RECORD_NULL for NULL. */
+/* The kind of value at the place; WB_RECORD_NULL for NULL. */
 WB_API wb_record_kind wb_record_kind_of(const wb_record *record);
-/* "Flux.Dense"; "" for what has no type */
+/* "Flux.Dense"; "" if it has no type */
 WB_API const char *wb_record_type(const wb_record *record);
 WB_API int64_t wb_record_count(const wb_record *record);                  /* children */
 WB_API const wb_record *wb_record_at(const wb_record *record, int64_t i); /* from 0; NULL outside */
 /* child i's name; NULL: it has none */
 WB_API const char *wb_record_name(const wb_record *record, int64_t i);
 /* By path: "model.layers.1.weight"; lists and structs count from 1. NULL with an error that lists
- * what there is. */
+ * the names that exist. */
 WB_API const wb_record *wb_record_get(const wb_record *record, const char *path);
-/* What is to be known of an array without touching it. Sizes (1 beyond the last) and bytes also of
- * what is opaque and has some. */
+/* Facts about an array, without reading it. Sizes (1 beyond the last) and bytes also of opaque
+ * values that have them. */
 WB_API wb_dtype wb_record_dtype(const wb_record *record);
 WB_API int wb_record_ndim(const wb_record *record);
 WB_API int64_t wb_record_size(const wb_record *record, int dim);

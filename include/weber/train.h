@@ -4,7 +4,8 @@
  *              .early_stopping = {.patience = 5}, .schedules = {{"eta", rate}});
  *
  * Each part is there for a loop by hand, too: wb_train_step (weber/optimise.h), wb_evaluate
- * (weber/metrics.h), wb_schedule_at (weber/schedules.h), and those below. Errors: weber/error.h. */
+ * (weber/metrics.h), wb_schedule_at (weber/schedules.h), and the functions below. Errors:
+ * weber/error.h. */
 #ifndef WEBER_TRAIN_H
 #define WEBER_TRAIN_H
 
@@ -17,7 +18,7 @@ extern "C" {
 
 /* ---- watching a score ---- */
 
-/* How long something may last: true from the n-th true in a row on. */
+/* True once is_bad was true in at least n calls in a row; n 0: never. */
 typedef struct wb_patience {
     int64_t n;
     int64_t count; /* begins as 0 */
@@ -26,7 +27,7 @@ WB_API bool wb_patience_is_over(wb_patience *patience, bool is_bad);
 
 /* At most one call in so many seconds: true for the first, and then for the first one after the
  * seconds have passed since the last true. wb_throttle_has_rest, for the end of a loop: true once
- * if calls were turned away since then. */
+ * if calls gave false since then. */
 typedef struct wb_throttle {
     double seconds;
     double last; /* these begin as 0 */
@@ -35,10 +36,10 @@ typedef struct wb_throttle {
 WB_API bool wb_throttle_passes(wb_throttle *throttle);
 WB_API bool wb_throttle_has_rest(wb_throttle *throttle);
 
-/* True when a score, of which smaller is better, has not become smaller by min_delta for `patience`
- * calls in a row. The first call is good, the first one without NaN if there are such: NaN is bad,
- * and never what later scores are compared with. As in Flux, with min_delta 0 an equal score counts
- * as smaller, and later scores are compared with the smallest so far. */
+/* True when a score (smaller is better) has not become smaller by min_delta for `patience` calls in
+ * a row. The first score that is not NaN is good. NaN is bad, and later scores are never compared
+ * with it. As in Flux, with min_delta 0 an equal score counts as smaller, and later scores are
+ * compared with the smallest so far. */
 typedef struct wb_early_stopping {
     int64_t patience; /* calls; 0: never true */
     double min_delta; /* at least 0 */
@@ -63,8 +64,9 @@ WB_API bool wb_standstill_is_over(wb_standstill *watch, double score);
 
 /* Multiplies the learning rates of all rules by factor when for more than `patience` calls no score
  * was below best - threshold |best|, where best is the smallest score so far; NaN is not below.
- * The `cooldown` calls after that do not count. As PyTorch's ReduceLROnPlateau, but for negative
- * scores, where that takes (1 - threshold) best. wb_plateau p = WB_PLATEAU(.patience = 3). */
+ * The `cooldown` calls after that do not count. As PyTorch's ReduceLROnPlateau, except for negative
+ * scores, for which that compares with (1 - threshold) best. wb_plateau p = WB_PLATEAU(.patience =
+ * 3). */
 typedef struct wb_plateau {
     WB_START_MEMBER;
     double factor WB_DEFAULT(0.1); /* above 0 and below 1 */
@@ -124,8 +126,8 @@ typedef struct wb_train_desc {
     wb_layer *model;
     wb_loader *loader;
     wb_optimiser *optimiser;
-    int64_t epochs WB_DEFAULT(1); /* 0 trains nothing, which is said */
-    bool progress; /* on stderr, a bar per epoch with its mean loss; a line where no terminal is */
+    int64_t epochs WB_DEFAULT(1); /* 0 trains nothing, and says so */
+    bool progress;   /* on stderr, a bar per epoch with its mean loss; a line without a terminal */
     wb_train_fn *cb; /* Flux's callbacks, not supported: on_step and on_epoch take their place */
     wb_train_fn *on_step;  /* after each update */
     double throttle;       /* seconds: on_step is called at most once in this time; default 0 */
@@ -134,12 +136,12 @@ typedef struct wb_train_desc {
     /* a folder, "run/", or its files' begin and format, "run/net.bson"; a name with another ending
      * of letters, "run.txt", is an error, and "run.txt/" a folder */
     const char *checkpoint;
-    bool share_checkpoint; /* distributed: the newest one that rank 0 finds is sent to all */
+    bool share_checkpoint; /* distributed: the newest that rank 0 finds is sent to all */
     int64_t every;         /* batches from one checkpoint to the next; default: an epoch */
     int64_t keep;          /* files that stay, the newest; default 3 */
     wb_scheduled schedules[WB_SCHEDULES]; /* by batches since the training began, from 1 */
     wb_loader *validation;                /* the model is evaluated on it after each epoch */
-    /* for that: WB_DESC(evaluate, .k = 3); its model, loader, loss and user are these */
+    /* for validation: WB_DESC(evaluate, .k = 3); model, loader, loss and user are the ones here */
     wb_evaluate_desc metrics;
     wb_score_fn *score; /* default: the loss of the validation, else the mean loss of the epoch */
     wb_early_stopping early_stopping; /* {.patience = 5}; default: all epochs */
@@ -157,9 +159,9 @@ typedef struct wb_train_desc {
  * (weber/state.h: wb_checkpoint_save) holds model, optimiser, the loader's place, this thread's
  * random sequence, the sum of the epoch's losses, and `more`. The first is written before the first
  * step, so that what cannot be saved is an error then; the last at the end, also when a callback
- * ends the training, which the same call then continues. Those between are written after on_step,
- * or on_epoch, which may be called again for a step that was done after the file. A later file that
- * cannot be written is a warning, and the training goes on; if it is the last one, wb_train
+ * ends the training, which the same call then continues. The others are written after on_step or
+ * on_epoch, so these may be called again for steps that were done after the last file. A later file
+ * that cannot be written is a warning, and the training goes on; if it is the last one, wb_train
  * returns the error, and model and optimiser are as trained. A training that has come to its end is
  * only loaded.
  *
@@ -171,13 +173,13 @@ typedef struct wb_train_desc {
  * ranks need not have the same callbacks. The score is rank 0's: it decides on all what is best,
  * when to stop and how the rate changes.
  *
- * Distributed ranks must mean one training. Before it begins they compare what concerns all: size,
- * batchsize, seed, order and .shard of loaders with .shard, the number of batches of others,
- * epochs, early stopping and plateau. Rank 0 writes checkpoints, and each rank reads them for
- * itself, so all must see one folder: then they compare step, parameters and states, and all fail
- * with a message that says what each has where that differs. With .share_checkpoint = true rank 0's
- * file is sent to all, which need no folder of their own; a copy lies in TMPDIR, else /tmp, while
- * it is read. At the end they compare parameters and states again.
+ * Distributed ranks must mean one training. Before it begins they compare what must be the same on
+ * all: size, batchsize, seed, order and .shard of loaders with .shard, the number of batches of
+ * others, epochs, early stopping and plateau. Rank 0 writes checkpoints, and each rank reads them
+ * for itself, so all must see one folder: then they compare step, parameters and states, and if
+ * these differ all fail with a message that says what each has. With .share_checkpoint = true rank
+ * 0's file is sent to all, and the others need no folder; a copy lies in TMPDIR, else
+ * /tmp, while it is read. At the end they compare parameters and states again.
  *
  * After each epoch come validation, score, the best model, early stopping, the plateau, and
  * on_epoch, in this order; what they keep is in a checkpoint, too, as "best" and in "training". A

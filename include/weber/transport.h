@@ -18,7 +18,7 @@ extern "C" {
 
 enum { WB_MOST_RANKS = 1024 };
 
-/* Where a process stands, and who started it. */
+/* Where a process stands in its group, and what started it. */
 typedef struct wb_seat {
     int rank, size, local_rank, local_size;
     const char *starter; /* "weber run", "Open MPI", ...; NULL: nobody */
@@ -31,8 +31,8 @@ typedef struct wb_transport {
     /* Joins the other ranks. timeout: seconds after which waiting is an error. NULL with an error
      * recorded. */
     void *(*start)(const wb_seat *seat, double timeout);
-    /* Leaves the group: who waits for this rank afterwards fails. is_whole: no message is on its
-     * way, so that all can leave together. */
+    /* Leaves the group: a rank that waits for this one afterwards fails. is_whole: no message is on
+     * its way, so that all can leave together. */
     void (*stop)(void *state, bool is_whole);
     /* The most bytes that a rank can give at once. */
     size_t (*piece_bytes)(const void *state);
@@ -55,9 +55,9 @@ typedef const wb_transport *wb_transport_fn(const wb_host *host);
 
 /* ---- memory of devices ----
  *
- * What carries it without the host's memory, on the devices' queues: NCCL, RCCL. A file of its own,
- * which exports WB_DEVICE_TRANSPORT_SYMBOL. A transport of the kind above goes with it, by which
- * ranks compare what they are about to do, and see who has failed. */
+ * A transport that carries it without the host's memory, on the devices' queues: NCCL, RCCL. It is
+ * a file of its own, which exports WB_DEVICE_TRANSPORT_SYMBOL. A transport of the kind above goes
+ * with it: by that, ranks compare what they are about to do, and see which rank has failed. */
 
 #define WB_DEVICE_TRANSPORT_SYMBOL "weber_device_transport"
 
@@ -74,7 +74,7 @@ typedef struct wb_device_move {
     size_t bytes;     /* of a part, at least 1 */
     const void *from; /* the driver's addresses; they do not overlap */
     void *to;         /* gather: the ranks' parts, one after the other */
-    /* exchange: from one rank's part to that of the next one */
+    /* exchange: from one rank's part to the next rank's part */
     size_t from_stride, to_stride;
 } wb_device_move;
 
@@ -94,7 +94,8 @@ typedef struct wb_device_transport {
     void *(*start)(const wb_seat *seat, const void *id);
     /* Queues it. It is on the queue once poll says that nothing goes on. */
     wb_status (*move)(void *state, const wb_device_move *m, void *queue);
-    /* Whether what start or run began goes on, or an error that has come since. Never waits. */
+    /* Whether the work that start or run began still goes on, or the error that ended it. Never
+     * waits. */
     wb_status (*poll)(void *state, bool *goes_on);
     /* Leaves the group, or ends whatever is on a queue, so that it can be waited for. */
     void (*stop)(void *state, bool is_whole);

@@ -5,8 +5,8 @@
 #include "array/array.h"
 #include "array/payload.h"
 
-/* The node o stands for its first input, y, whatever y is made of; behind it are those inputs that
- * get cotangents: out[k] for want[k], k > 0. It may fail. */
+/* The node o stands for its first input, y, whatever y is made of; its further inputs are the
+ * arrays that get cotangents: out[k] for want[k], k > 0. It may fail. */
 typedef void wb_custom_pull(void *context, wb_array *o, wb_array *g, const bool *want,
                             wb_array **out);
 

@@ -9,7 +9,7 @@
 /* Of one call of a loss function. */
 typedef struct wb_divisor {
     wb_array *noted; /* a reference: the divisor of the library's last loss */
-    int notes;       /* losses that noted theirs; of several none is that of the whole */
+    int notes;       /* losses that noted theirs; if several did, none is the whole's */
     wb_array *told;  /* a reference: of the whole, which counts before that */
 } wb_divisor;
 

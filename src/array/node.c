@@ -83,8 +83,8 @@ static bool evaluate_inputs(int ninputs, wb_array *const *inputs) {
     return true;
 }
 
-/* A safety net for who never reads anything: past the budget an operation's inputs are evaluated,
- * which cuts no recipe. Not while a loss is built: a step stays one plan. */
+/* A safety net for programs that never read anything: past the budget an operation's inputs are
+ * evaluated, which cuts no recipe. Not while a loss is built: a step stays one plan. */
 static bool wants_inputs(wb_thread *thread) {
     if (thread->is_walking || thread->is_sizing || thread->depth > 0) return false;
     if (is_eager()) return true;
@@ -272,7 +272,7 @@ static void bury(wb_thread *thread, wb_array *dead) {
 void wb_unref(wb_array *x) {
     if (!x || --x->refs > 0) return;
     wb_thread *thread = wb_thread_get();
-    if (!thread) return; /* only a thread that never made an array: its memory stays behind */
+    if (!thread) return; /* only a thread that never made an array: the memory is not freed */
     x->stamp = 0;
     bury(thread, x);
 }

@@ -39,8 +39,8 @@ int wb_events_state;
 
 /* ---- the file ---- */
 
-/* With the end behind it, which the next write replaces. A file that cannot be written is given
- * up. */
+/* Writes the buffer, then the file's end, which the next write replaces. A file that cannot be
+ * written is given up. */
 static void put_out(void) {
     const size_t length = events.used;
     memcpy(events.buffer + length, end, sizeof end - 1);

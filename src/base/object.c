@@ -93,8 +93,7 @@ static const wb_class released_class = {.name = "released object"},
                       released_node_class = {.name = "array"};
 
 enum { MOST_CLASSES = 32 };
-static const wb_class
-    *classes[MOST_CLASSES]; /* __atomic; NULL behind the last; none is taken out */
+static const wb_class *classes[MOST_CLASSES]; /* __atomic; NULL after the last; none is taken out */
 
 void wb_note_class(const wb_class *klass) {
     for (int i = 0; klass && i < MOST_CLASSES; i++) {

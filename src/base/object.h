@@ -48,8 +48,8 @@ void wb_note_class(const wb_class *klass);
 
 /* Zeroed memory for an object of the class, which counts as live. NULL when out of memory. */
 void *wb_object_new(const wb_class *klass, size_t size_bytes);
-/* Releases it. The memory rests for a while, with a header that says what it was, so that who still
- * uses the object gets an error instead of a crash; the address sanitizer guards the rest of it. */
+/* Releases it. The memory rests for a while, with a header that says what it was, so that a later
+ * use of the object is an error instead of a crash; the address sanitizer guards the rest of it. */
 void wb_object_delete(void *object, size_t size_bytes, const char *name);
 
 /* The same for an object whose memory stays, to be used again: until wb_object_wake it is no longer

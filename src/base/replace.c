@@ -44,7 +44,8 @@ static bool remove_fresh(const wb_replacement *r, int file) {
     return false;
 }
 
-/* Where the link at path leads, from its folder; false: path is no link, or too long a one. */
+/* Where the link at path leads, from its folder; false: path is not a link, or the link is too
+ * long. */
 static bool follow(char *path, size_t size) {
     char target[PATH_MAX], leads_to[2 * PATH_MAX];
     const ssize_t length = readlink(path, target, sizeof target - 1);

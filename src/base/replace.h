@@ -9,7 +9,7 @@
 typedef struct wb_replacement {
     FILE *stream;             /* what is written here becomes the file */
     char path[PATH_MAX];      /* links followed */
-    char fresh[PATH_MAX + 8]; /* PATH.XXXXXX, which a process that is killed may leave behind */
+    char fresh[PATH_MAX + 8]; /* PATH.XXXXXX; a process that is killed may leave it behind */
 } wb_replacement;
 
 /* A new file beside the one at path, with its permissions. False: errno says why; ENOTSUP: at path

@@ -27,7 +27,7 @@ static struct wb_table_slot *slot_of(const wb_table *table, uint64_t hash, uint6
     }
 }
 
-/* A number behind all that have its key. */
+/* Puts a number after all others that have its key. */
 static void put(wb_table *table, int64_t number) {
     const uint64_t key = table->entries[number].key, hash = wb_table_mix(key, 0);
     struct wb_table_slot *slot = slot_of(table, hash, key);

@@ -1,7 +1,7 @@
 /* Which observations a batch has: its part of the order, or this rank's part of all ranks'. */
 #include "data/loader.h"
 
-/* Where the batch begins in the order, perhaps behind its end. */
+/* Where the batch begins in the order, perhaps after its end. */
 static int64_t place_in_order(const wb_loader *loader, int64_t index) {
     return (index * loader->shards + loader->shard) * loader->desc.batchsize;
 }

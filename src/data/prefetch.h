@@ -1,5 +1,5 @@
-/* A thread that fills a ring of slots in order, ahead of who takes them. It knows nothing of
- * arrays.
+/* A thread that fills a ring of slots in order, ahead of the thread that takes them. It knows
+ * nothing of arrays.
  *
  * A process that forks waits for fills that run; the child begins threads of its own.
  *

@@ -8,7 +8,8 @@
 #include "data/loader.h"
 #include "ops/ops.h"
 
-/* That of all ranks together, behind all of an array's elements, is a number still. */
+/* With so many, the batch of all ranks together, starting after all of an array's elements, still
+ * ends at a place that int64_t can hold. */
 #define MOST_BATCH ((int64_t)1 << 40)
 
 /* ---- what is asked for ---- */

@@ -83,7 +83,7 @@ static void drop_cache(wb_device *device) {
     }
 }
 
-/* ---- who holds what ---- */
+/* ---- holders of memory ---- */
 
 static void enlist(wb_device *device, wb_buffer *buffer) {
     buffer->next = device->holders, buffer->link = &device->holders;

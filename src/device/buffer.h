@@ -48,9 +48,9 @@ static inline void wb_buffer_overwrite(wb_buffer *buffer) {
 
 /* ---- transfer.c ---- */
 
-/* What is about to be queued may meet a bad index, which only a later sync tells: then what it
- * writes is lost. Called in front of the queueing, and once more behind it, since another thread
- * may sync meanwhile. */
+/* A command that is about to be queued may meet a bad index, which only a later sync reports: then
+ * what it writes is lost. Called before the command is queued, and once more after, since another
+ * thread may sync meanwhile. */
 void wb_buffers_doubt(const wb_device *device, int count, wb_buffer *const *buffers,
                       bool is_queued);
 /* True where such a sync is still to come for the buffer. */

@@ -61,8 +61,8 @@ static bool is_safe_folder(const char *path, explanation why) {
     return is_safe(path, &status, why);
 }
 
-/* The folder and those above it: who may write there can put another one in its place, but for
- * sticky ones such as /tmp. */
+/* Checks the folder and all above it: a user who may write to one of them can replace the folder
+ * below it, except in sticky ones such as /tmp. */
 static bool are_safe_folders(const char *folder, explanation why) {
     char above[PATH_MAX];
     struct stat status;

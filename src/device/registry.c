@@ -96,7 +96,7 @@ static wb_entry *add_entry(const char *name, const wb_backend *backend) {
     return e;
 }
 
-/* Before the CPU, behind all others. */
+/* Puts it before the CPU, after all others. */
 static void enlist(wb_entry *entry) {
     wb_entry **place = &registry.first;
     while (*place && *place != cpu) place = &(*place)->next;

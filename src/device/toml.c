@@ -24,7 +24,7 @@ static const char *skip_spaces(const char *at, const char *end) {
     return at;
 }
 
-/* Behind a string in one or three quotes of either kind; NULL: it does not end. */
+/* The place after a string in one or three quotes of either kind; NULL: it does not end. */
 static const char *skip_string(const char *at, const char *end) {
     const char quote = *at;
     const bool is_long = end - at >= 3 && at[1] == quote && at[2] == quote;
@@ -41,8 +41,8 @@ static const char *skip_string(const char *at, const char *end) {
     return NULL;
 }
 
-/* Behind the newline that ends what begins here, outside of strings and brackets; *last is where
- * that ends itself. NULL: it does not end. */
+/* The place after the newline that ends the entry that begins here, outside of strings and
+ * brackets; *last is where the entry itself ends. NULL: it does not end. */
 static const char *skip_entry(const char *at, const char *end, const char **last) {
     int depth = 0;
     *last = at;
@@ -119,7 +119,7 @@ bool wb_toml_check(wb_toml *toml) {
 /* What the text has of one table and one of its keys. */
 typedef struct found {
     bool has_table, has_key;
-    const char *table_end; /* behind the table's last entry, or its name */
+    const char *table_end; /* after the table's last entry, or its name */
     entry key;
 } found;
 
@@ -149,7 +149,7 @@ bool wb_toml_has_table(const wb_toml *toml, const char *table) {
 
 /* ---- values ---- */
 
-/* The letter behind a backslash; 0: not of those that are read here. */
+/* What the letter after a backslash stands for; 0: it is not one of those that are read here. */
 static char escaped(char c) {
     static const char from[] = "btnfr\"\\", to[] = "\b\t\n\f\r\"\\";
     const char *at = c ? strchr(from, c) : NULL;

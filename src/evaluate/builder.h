@@ -25,7 +25,7 @@ static inline int64_t wb_scratch_aligned(int64_t bytes) {
     return (bytes + WB_SCRATCH_ALIGNMENT - 1) / WB_SCRATCH_ALIGNMENT * WB_SCRATCH_ALIGNMENT;
 }
 
-/* Behind the arrays of the workspace, and aligned for any library. */
+/* After the arrays of the workspace, and aligned for any library. */
 static inline int64_t wb_scratch_offset(const wb_graph *graph) {
     return wb_scratch_aligned(graph->workspace_bytes);
 }

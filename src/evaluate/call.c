@@ -241,8 +241,8 @@ int wb_call_result_count(int op) {
     return uses & WB_CALL_TWO_RESULTS ? 2 : uses & WB_CALL_THREE_RESULTS ? 3 : 1;
 }
 
-/* A further result of the call: a value made right behind it, or behind what the one before it was
- * made of. */
+/* A further result of the call: its value was made right after the call, or after the values that
+ * the result before it is made of. */
 static int32_t result_of(const wb_graph *graph, int32_t call, int number) {
     for (int32_t i = call + 1; i < graph->count; i++) {
         const wb_value *v = &graph->values[i];
@@ -252,7 +252,7 @@ static int32_t result_of(const wb_graph *graph, int32_t call, int number) {
     return call;
 }
 
-/* In a body: an array of outside, which is no carry and no slice. */
+/* In a body: an array from outside that is neither a carry nor a slice. */
 static bool is_captured(const wb_graph *graph, const wb_argument *a) {
     const wb_body *body = graph->tape->body;
     if (!body || a->memory >= (uint32_t)graph->leaf_count) return false;

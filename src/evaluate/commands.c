@@ -113,7 +113,7 @@ static bool same_place(const wb_argument *a, const wb_argument *b) {
     return a->memory == b->memory && a->offset_bytes == b->offset_bytes;
 }
 
-/* What the backend may know of the program behind the call; result is the call's. */
+/* What the backend may know of the call's epilogue; result is the call's. */
 static void tell_result(const wb_builder *b, const wb_unit *u, const wb_argument *result,
                         const wb_emitted *epilogue, wb_call *call) {
     call->is_result_private = wb_is_private(&b->graph, u->members[0], u->epilogue);
@@ -125,8 +125,7 @@ static void tell_result(const wb_builder *b, const wb_unit *u, const wb_argument
     }
 }
 
-/* The call with its program behind it. NULL: the backend does not fuse here, or an error is
- * recorded. */
+/* The call with its epilogue. NULL: the backend does not fuse here, or an error is recorded. */
 static void *lower_fused(wb_builder *b, const wb_unit *u, wb_call *call, const wb_argument *result,
                          wb_emitted *emitted) {
     const wb_value *v = &b->graph.values[u->members[0]];
@@ -241,7 +240,7 @@ static int64_t waits_of_unit(const wb_builder *b, const wb_unit *u) {
     return wanted;
 }
 
-/* Before the unit runs, with the program behind it. */
+/* Before the unit and its epilogue run. */
 static bool wait_before(wb_builder *b, const wb_unit *u) {
     if (b->under_way_count == 0) return true;
     int64_t wanted = waits_of_unit(b, u);

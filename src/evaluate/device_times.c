@@ -1,5 +1,5 @@
-/* When a device that works by itself has done its commands, for WEBER_TRACE: behind each an event
- * of the queue, which a thread of its own looks at until it has happened. */
+/* When a device that works by itself has done its commands, for WEBER_TRACE: after each comes an
+ * event of the queue, which a thread of its own polls until it has happened. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static void finish(void) {
     wb_lock_give(WB_LOCK_DEVICE_TIMES);
 }
 
-/* Of a child of fork there is no thread. */
+/* A child of fork has no such thread. */
 static bool is_there(void) {
     pthread_t thread;
     if (!times.has_started && !times.has_failed) {

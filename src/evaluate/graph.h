@@ -139,7 +139,7 @@ bool wb_graph_separate(wb_graph *graph);
 
 /* ---- readers.c ---- */
 
-/* Lists, once for each graph, who reads the memory of each value. */
+/* Lists the readers of each value's memory, once for each graph. */
 bool wb_graph_list_readers(wb_graph *graph);
 
 /* The values that read the memory of v, itself or through views, in order; those that read it
@@ -199,7 +199,7 @@ bool wb_unit_need_inputs(wb_graph *graph, int32_t unit, int32_t member);
 int32_t wb_unit_needed(const wb_graph *graph, const wb_unit *unit, int64_t i);
 /* True if the unit reads something of unit `of`, or of itself, as a view. */
 bool wb_unit_reads_view(const wb_graph *graph, int32_t unit, int32_t of);
-/* Lists what all units need anew, from their members. False when out of memory. */
+/* Lists again what all units need, from their members. False when out of memory. */
 bool wb_units_list_needs(wb_graph *graph);
 
 /* A new unit comes first, if it needs none, or last. */
@@ -293,7 +293,7 @@ bool wb_graph_spare_copies(wb_graph *graph);
 /* ---- place.c ---- */
 
 bool wb_graph_place(wb_graph *graph);
-/* True if only the unit `reader`, fused behind the call, reads the call's result. */
+/* True if only the unit `reader`, the call's epilogue, reads the call's result. */
 bool wb_is_private(const wb_graph *graph, int32_t call, int32_t reader);
 
 /* ---- check.c ---- */

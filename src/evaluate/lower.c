@@ -8,8 +8,8 @@
  * but of what was taken the graph notes which values it read and gave, and the program that they
  * end up in lists it: name, numbers, operands and results (wb_callable), and whether it does
  * anything else. The CPU takes Adam's step, which runs as one loop where a program is that alone;
- * cuBLASLt takes a bias, relu and gelu behind a product; others take none and run the
- * instructions, which say the same. */
+ * cuBLASLt takes a bias, relu and gelu after a product; others take none and run the instructions,
+ * which say the same. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ typedef struct lowering {
     uint64_t stamp;
     entry *entries;
     int64_t count, capacity;
-    wb_array **parts; /* of macros, PARTS each, NULL behind the last */
+    wb_array **parts; /* of macros, PARTS each, NULL after the last */
     int64_t part_count, part_capacity;
     int32_t *stack;
     int64_t depth, stack_capacity;
@@ -530,7 +530,7 @@ static bool lower_from(lowering *l, wb_array *root) {
         const int32_t below = entry_of(l, next);
         if (below < 0) return false;
         if (l->entries[below].value >= 0) continue;
-        /* what an expansion made is behind the tape's nodes */
+        /* entries that an expansion made come after those of the tape's nodes */
         if (below >= l->graph->tape->count) l->entries[below].is_step = l->entries[top].is_step;
         if (!WB_GROW(l->stack, l->depth, l->stack_capacity)) return false;
         l->stack[l->depth++] = below;

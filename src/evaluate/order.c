@@ -1,4 +1,4 @@
-/* The nodes behind the roots, each after its inputs, and the key of their plan. */
+/* The nodes that the roots are made of, each after its inputs, and the key of their plan. */
 #include <string.h>
 
 #include "array/body.h"

@@ -96,7 +96,7 @@ static wb_status run_carried(const wb_collective *c, wb_memory from, wb_memory t
     return status == WB_OK && !is_begun ? wb_ranks_finish(0) : status;
 }
 
-/* Results that take over the memory of what they replace are written behind the last collective
+/* Results that take over the memory of what they replace are written after the last collective
  * (place.c): when one fails, nothing is lost. */
 static wb_status run_collective(const wb_plan *plan, const wb_plan_pause *pause,
                                 const wb_array *node, const wb_memory *memory, wb_scan_room *room) {

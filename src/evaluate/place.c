@@ -2,7 +2,7 @@
  *
  * Epilogues: A matrix product or convolution calls back for each tile of its result that is final
  * and still in cache; an elementwise program over the same domain is run there. This is one
- * mechanism for bias, activation, and for the optimiser's step behind the weight gradient: Adam
+ * mechanism for bias, activation, and for the optimiser's step after the weight gradient: Adam
  * reads and writes a weight tile while the tile of its gradient is in the first cache.
  *
  * Donation: A new parameter takes over the old one's buffer if nobody can read the old value
@@ -461,7 +461,7 @@ static bool place_lives(wb_graph *graph, const lifetime *lives, const lifetime *
         if (!placed) break;
         offset = place_of(graph, lives[i].value, &bytes);
         if (wb_plus(graph->workspace_bytes, padded(bytes)) == INT64_MAX)
-            placed = wb_check_bytes(INT64_MAX); /* not even behind the others */
+            placed = wb_check_bytes(INT64_MAX); /* does not fit even after the others */
         if (!placed) break;
         *offset = wb_gaps_take(&gaps, padded(bytes));
         if (*offset + padded(bytes) > graph->workspace_bytes)

@@ -58,7 +58,7 @@ static bool list_body_results(wb_builder *b, const wb_body *body) {
 
 /* ---- memory for what commands keep ---- */
 
-/* In a body: behind the memory that all commands share. */
+/* In a body: after the memory that all commands share. */
 static void place_in_workspace(wb_builder *b) {
     const wb_plan *plan = b->plan;
     const wb_argument scratch = wb_scratch_argument(b);

@@ -1,7 +1,7 @@
 /* How nodes become a plan, and how it runs. The stages, one file each; tape.h declares the first
  * and what messages say of nodes, graph.h those to check.c, emit.h the three after them:
  *
- *     order.c   the nodes behind the roots in order, and their key
+ *     order.c   the nodes that the roots are made of, in order, and their key
  *     lower.c   macros expanded, operations offered, nodes written as values: a graph
  *     values.c  of these: equal ones merged, constants folded
  *     readers.c who reads each value
@@ -146,8 +146,8 @@ typedef struct wb_scan_room {
     bool has_run;    /* something was queued */
 } wb_scan_room;
 
-/* Plans the body of the scan, a value that is a call. scratch: memory that comes behind all else in
- * the workspace; *scratch_bytes is given how much the body wants there. False with an error
+/* Plans the body of the scan, a value that is a call. scratch: memory that comes after all else in
+ * the workspace; *scratch_bytes is set to how much the body wants there. False with an error
  * recorded. */
 bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_plan_scan *scan,
                   int64_t *scratch_bytes);
@@ -158,8 +158,8 @@ wb_status wb_scan_run(const wb_plan_scan *scan, const wb_array *node, const wb_m
 
 /* ---- device_times.c ---- */
 
-/* The command that was queued last at the time `queued` is told as done by the device when it is;
- * nothing where the backend has no events that can be looked at. */
+/* For the trace, notes when the device has done the command that was queued last, at the time
+ * `queued`; does nothing if the backend has no events that can be polled. */
 void wb_note_device_time(const wb_device *device, const wb_event_info *info, double queued);
 
 /* ---- pause.c ---- */

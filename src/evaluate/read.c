@@ -101,7 +101,7 @@ static void advance(walk *w) {
 
 /* ---- one element ---- */
 
-/* The element of x, evaluated, that lies `place` elements behind its first. */
+/* The element of x, evaluated, that lies `place` elements after its first. */
 static double element_of(const wb_array *x, int64_t place) {
     char bytes[8];
     const int64_t size = (int64_t)wb_dtype_size((wb_dtype)x->dtype);

@@ -1,4 +1,4 @@
-/* Who reads each value: one list for the whole graph, which everybody who asks goes by. */
+/* The readers of each value: one list for the whole graph, which all later stages use. */
 #include "base/memory.h"
 #include "evaluate/graph.h"
 

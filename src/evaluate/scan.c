@@ -2,8 +2,8 @@
  * each step on a memory table that moves on: slices and outputs by their stride; carries stay where
  * they are, where the body writes them in place, else they move with the output that holds them
  * too, or between two places in turn. A backend may keep what a product makes of a matrix that is
- * the same in all steps: on the CPU it lies packed, behind the body's other scratch memory, from
- * before the first step on (prepare). */
+ * the same in all steps: the CPU packs it before the first step (prepare), after the body's other
+ * scratch memory. */
 #include "base/memory.h"
 #include "evaluate/emit.h"
 #include "evaluate/plan.h"
@@ -34,7 +34,7 @@ static wb_argument take_scratch(placer *p, int64_t bytes) {
 
 static wb_scan_memory fixed(wb_argument a) { return (wb_scan_memory){a, {a, a}, 0}; }
 
-/* Slices of an array whose last dimension is that of the steps. */
+/* Slices of an array whose last dimension is the steps' dimension. */
 static wb_scan_memory sliced(const placer *p, wb_argument a, int64_t bytes) {
     if (p->reverse) a.offset_bytes += (p->steps - 1) * bytes;
     wb_scan_memory place = fixed(a);

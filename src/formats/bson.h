@@ -31,9 +31,9 @@ typedef struct wb_bson_element {
     uint8_t type;       /* wb_bson_type */
     int64_t offset;     /* of its type byte */
     const char *key;    /* in the file */
-    int64_t key_bytes;  /* without the zero byte behind it */
+    int64_t key_bytes;  /* without the zero byte after it */
     int64_t at;         /* what it holds: a text, data, a number; a document from its length on */
-    int64_t size_bytes; /* of that; of a text without the zero byte behind it */
+    int64_t size_bytes; /* of that; of a text without the zero byte after it */
 } wb_bson_element;
 
 typedef struct wb_bson_cursor {
@@ -95,7 +95,7 @@ typedef struct wb_bson_fields {
     wb_bson_element tag, type, size, data, name, params, ref, path;
 } wb_bson_fields;
 
-/* An element behind all back-references. */
+/* An element, with all back-references followed. */
 typedef struct wb_bson_value {
     wb_bson_element element;
     wb_bson_fields fields; /* of a document */
@@ -106,7 +106,7 @@ enum { WB_BSON_NAME_BYTES = 1024 };
 
 typedef struct wb_bson_typename {
     char buffer[WB_BSON_NAME_BYTES];
-    /* "Flux.Dense": modules and name, without Main; or the tag of what is no plain type */
+    /* "Flux.Dense": modules and name, without Main; or the tag if it is not a plain type */
     const char *text;
     bool is_plain;          /* a datatype */
     wb_bson_element params; /* a datatype's */
@@ -131,7 +131,7 @@ bool wb_bson_symbol(wb_bson *b, const wb_bson_element *element, wb_bson_element 
 bool wb_bson_is_device_array(const char *type);
 /* True if name's last part is this. */
 bool wb_bson_last_is(const char *name, const char *last);
-/* "relu" for NNlib.#relu; NULL: r is no function that has a name. */
+/* "relu" for NNlib.#relu; NULL: r is not a function with a name. */
 const char *wb_bson_function(const wb_record *r);
 
 /* Julia's numbers. */

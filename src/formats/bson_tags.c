@@ -241,7 +241,7 @@ static wb_record *read_typed_values(wb_bson_reader *r, const wb_bson_element *ke
     return NULL;
 }
 
-/* A Dict: data is [keys, values]. NULL without a fault: its keys are no names. */
+/* A Dict: data is [keys, values]. NULL without a fault: its keys are not names. */
 static wb_record *read_dictionary(wb_bson_reader *r, const wb_bson_element *data) {
     wb_bson *b = &r->bson;
     wb_bson_element first, second;

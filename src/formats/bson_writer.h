@@ -43,7 +43,7 @@ typedef struct wb_bson_writer {
 /* Fails, with the place of what cannot be written; p may be NULL. Always false. */
 bool wb_bson_refuse(wb_bson_writer *w, wb_status status, const wb_branch *p, const char *what);
 
-/* What is there, what is shared, what cannot be written: marks all records behind the root.
+/* Marks all records below the root: which are there, which are shared, which cannot be written.
  * metadata may be NULL. */
 bool wb_bson_survey(wb_bson_writer *w, const wb_record *root, const wb_record *metadata);
 

@@ -35,7 +35,8 @@ wb_status wb_flat_make(wb_flat *flat, const wb_record *root, const char *file);
  * dots: the map has the names "a" and "a.b". Maps below the root whose names are 1, 2, ... are
  * lists, as the layers of a chain are. */
 wb_record *wb_flat_nest(wb_flat *flat, wb_file *file);
-/* What it does to the maps below a record, and to the record itself if that is no root. */
+/* Only makes lists of maps, as wb_flat_nest does: of those below a record, and of the record itself
+ * unless that is the root. */
 void wb_flat_make_lists(wb_record *record, bool is_root);
 
 /* Bytes in order, but numbers by value (layers.2 before layers.10) and what is below a name

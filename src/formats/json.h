@@ -11,8 +11,8 @@
 
 struct cJSON;
 
-/* NULL with WB_ERROR_FORMAT: no UTF-8, no JSON; offset is that of the text in the file. To be
- * released by cJSON_Delete. */
+/* NULL with WB_ERROR_FORMAT: not UTF-8, or not JSON; offset: where the text begins in the file. To
+ * be released by cJSON_Delete. */
 struct cJSON *wb_json_parse(const wb_file *file, const char *text, size_t size_bytes,
                             int64_t offset);
 

@@ -422,6 +422,6 @@ const wb_format wb_format_npy = {.name = "npy",
                                  .extension = ".npy",
                                  .recognises = recognises,
                                  .read = read_file,
-                                 .has_metadata = true, /* none, in fact: an array is no model */
+                                 .has_metadata = true, /* none, in fact: an array is not a model */
                                  .write = write_file,
                                  .refuses = refuses};

@@ -273,7 +273,7 @@ static bool has_extension(const entry *e) {
     return length >= 4 && memcmp(e->name + length - 4, ".npy", 4) == 0;
 }
 
-/* What is no array stays as bytes. */
+/* An entry that is not an array stays as bytes. */
 static wb_record *opaque(const reader *r, const wb_npy_source *source) {
     wb_record *record = wb_record_new(&r->file->arena, WB_RECORD_OPAQUE);
     if (!record) return NULL;

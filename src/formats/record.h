@@ -49,7 +49,7 @@ struct wb_record {
     wb_record **children;
     const char **names; /* of the children, where they have any */
     int64_t offset;     /* of its first byte in the file; -1 */
-    int64_t number;     /* scratch of who walks: 0 before */
+    int64_t number;     /* scratch of a walk: 0 before it */
 };
 
 enum { WB_RECORD_DEPTH = 256 }; /* deeper nesting is refused */

@@ -19,7 +19,7 @@
  *   the rest   Biases, norms and their statistics are vectors. An Embedding (vocabulary, width) is
  *              read as (width, vocabulary), as Weber and Flux want it. Inputs (N, C, H, W) are (W,
  *              H, C, N), (batch, features) are (features, batch): the same bytes; and flattening an
- *              image gives features in the same order, so the Dense behind a Flatten needs no
+ *              image gives features in the same order, so the Dense after a Flatten needs no
  *              permutation.
  *
  * A file that Weber wrote and Weber reads needs none of this: W comes back as (out, in). Others see

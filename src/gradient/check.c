@@ -26,7 +26,7 @@ static wb_array *project(wb_array *y) {
     return wb_sum(MUL(flat, weight));
 }
 
-/* fn is called many times, at places that are no data: what it writes of states is taken back. */
+/* fn is called many times, at points that are not data, so its writes to states are taken back. */
 static wb_array *value(const problem *p, wb_array *const *arrays) {
     const int64_t states = wb_state_begin();
     wb_user_call call;

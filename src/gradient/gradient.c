@@ -42,7 +42,7 @@ typedef struct walk {
         wb_array *parts[MOST_PARTS]; /* what the results of a node are made of */
     } * expansions;
     int64_t expansion_count, expansion_capacity;
-    int64_t ends;   /* first ones on the tape, wanted arrays that it does not look behind */
+    int64_t ends;   /* first ones on the tape: wanted arrays, whose recipes it does not follow */
     bool detached;  /* a leaf was met that lost its recipe */
     bool are_newer; /* what is wanted was made after all that is detached */
 } walk;
@@ -154,7 +154,7 @@ static void warn_untied(void) {
         "wb_withgradient, which does");
 }
 
-/* Orders what result is made of, behind what is on the tape; depth first with a stack of our own.
+/* Appends what result is made of to the tape, depth first with a stack of our own.
  * */
 static bool order(walk *w, wb_array *result, uint64_t stamp) {
     int64_t depth = 0;

@@ -22,8 +22,8 @@ static wb_array *first_of(wb_array *g) {
     return g ? wb_reshape_make(g, 0, NULL) : NULL;
 }
 
-/* x, but not before g is there, and not as the same value: what is made of it is made anew, when
- * its turn in the backward pass comes. */
+/* x, but not before g is there, and not as the same value: what is made of it is computed again,
+ * when the backward pass comes to it. */
 static wb_array *after(wb_array *g, wb_array *x) {
     wb_array *number = first_of(g);
     return number ? SELECT(EQ(number, number), x, x) : NULL;

@@ -321,7 +321,8 @@ static bool choose_stored(pull *p) {
     return ready != NULL;
 }
 
-/* The scan's outputs, and after them those among `more` that are none of them. NULL: an error. */
+/* The scan's outputs, and after them the arrays of `more` that are not among them. NULL: an
+ * error. */
 static wb_body *extend(const wb_body *b, int64_t count, wb_array *const *more) {
     wb_body *body = wb_body_new(wb_body_given(b), b->nresults + (int32_t)count);
     if (!body) return NULL;

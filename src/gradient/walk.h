@@ -5,9 +5,9 @@
 #include "array/array.h"
 
 /* gradients[i] = sum over the results of their cotangent times d result / d arrays[i]; NULL where
- * none of them depends on it. Results whose cotangent is NULL are left out. The walk does not look
- * behind the arrays; the nodes up to them are none of the walk around it, whose scratch fields they
- * would share. */
+ * none of them depends on it. Results whose cotangent is NULL are left out. The walk ends at the
+ * arrays. The nodes up to them must not belong to the walk around this one, because both would use
+ * the same scratch fields. */
 wb_status wb_walk_inside(int nresults, wb_array *const *results, wb_array *const *cotangents,
                          int count, wb_array *const *arrays, wb_array **gradients);
 

@@ -1,4 +1,4 @@
-/* AlphaDropout: dropout that keeps mean and variance behind selu. */
+/* AlphaDropout: dropout that keeps mean and variance after selu. */
 #include <math.h>
 
 #include "layers/layer.h"

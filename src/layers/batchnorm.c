@@ -53,7 +53,7 @@ static wb_array *by_all_ranks(wb_batchnorm_desc *b, wb_array *x) {
 }
 
 /* s x + (beta - s mean) with s = gamma / sqrt(variance + eps), as in Flux: two numbers of each
- * channel, so that behind a convolution it is one multiplication and addition. Halves in f32. */
+ * channel, so that after a convolution it is one multiplication and addition. Halves in f32. */
 static wb_array *by_past(const wb_batchnorm_desc *b, wb_array *x) {
     const wb_dtype dtype = (wb_dtype)x->dtype, wide = wb_is_half(dtype) ? WB_F32 : dtype;
     wb_array *scale = wb_rsqrt(wb_add_number(wb_cast(b->given_variance, wide), b->eps));

@@ -72,8 +72,8 @@ static bool check_positions(wb_array *at, int64_t n) {
     return false;
 }
 
-/* (n): the bag of each word, i64 from 0: how many positions are not behind it, less one. Empty bags
- * at the end begin at n. */
+/* (n): the bag of each word, i64 from 0: how many bags begin at the word or before it, less one.
+ * Empty bags at the end begin at n. */
 static wb_array *bags_of_words(wb_array *at, int64_t n) {
     wb_array *zeros = wb_full(WB_I64, 0, n + 1), *ones = wb_full(WB_I64, 1, at->sizes[0]);
     wb_array *upto = wb_cumsum(wb_scatter_add(zeros, at, ones, 0), 0);

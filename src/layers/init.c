@@ -35,7 +35,7 @@ static wb_array *finish(wb_array *x) {
     return wb_scope_close_leaving(1, &left) == WB_OK ? left : NULL;
 }
 
-/* Settings are numbers; a scope is open behind it, which finish closes. */
+/* Settings must be finite numbers; opens a scope, which finish closes. */
 static bool begin(const char *function, const char *setting, double value) {
     if (isfinite(value)) return wb_scope_begin();
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be finite, got %g", function, setting, value);

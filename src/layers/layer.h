@@ -44,7 +44,7 @@ static inline wb_layer_list *wb_field_list(const wb_layer *layer, const wb_field
 typedef struct wb_path {
     const struct wb_path *outer;
     const char *name;
-    /* in its list or table, from 1; 0: a list without a name, which is no part of the text */
+    /* in its list or table, from 1; 0: a list without a name, which is not part of the text */
     int64_t index;
     const wb_layer_list *list; /* that it is an item of, in walks; NULL: it is a field */
 } wb_path;
@@ -95,7 +95,7 @@ bool wb_is_state_at(wb_layer *model, const char *path);
 
 /* Whether a place is listed, and what stands there as gradient, which begins as NULL. */
 typedef bool wb_place_filter(void *user, wb_array **slot, bool trainable, wb_array **gradient);
-/* The next of the listed places, which the first call lists; false behind the last one. */
+/* The next of the listed places; the first call makes the list. False after the last one. */
 bool wb_next_place(wb_parameter *p, wb_layer *model, wb_place_filter *filter, void *user);
 
 /* ---- new arrays for many places at once (walk.c) ----
@@ -164,8 +164,8 @@ bool wb_layer_own(const char *function, int64_t place, wb_layer *layer);
 /* The container gives it back. */
 void wb_layer_disown(wb_layer *layer);
 
-/* One more reference, which is no container's and not the caller's, so that nothing takes it over:
- * an optimiser's, that of gradients. Returns the layer. */
+/* One more reference, neither a container's nor the caller's, so that nothing takes it over: an
+ * optimiser's, or that of gradients. Returns the layer. */
 wb_layer *wb_layer_hold(wb_layer *layer);
 void wb_layer_let_go(wb_layer *layer); /* NULL is fine */
 /* Takes the children over that its rows call counted; false with an error where one belongs to
@@ -191,8 +191,9 @@ wb_array *wb_lengths_keep(wb_array *mask, int states, wb_array **now, wb_array *
 /* x with the steps of each sequence in reverse, and the padding where it is. */
 wb_array *wb_lengths_reverse(wb_array *x, wb_array *lengths);
 
-/* A list that only grows: any thread walks through it without a lock; who adds holds NAMES, from
- * the question whether the name is free on. The last one that was added comes first. */
+/* A list that only grows: any thread walks through it without a lock. A thread that adds to it
+ * holds the lock NAMES, already while it asks whether the name is free. The last one that was added
+ * comes first. */
 typedef struct wb_link {
     const struct wb_link *next;
 } wb_link;
@@ -211,7 +212,7 @@ bool wb_pass_positions(wb_layer *layer, const wb_array *x, int64_t *first);
 wb_positions *wb_positions_of(wb_layer *layer);
 /* A sequence begins; false when out of memory. */
 bool wb_forget_positions(wb_layer *layer);
-/* A position as an i32 that is no part of the plan. */
+/* A position as an i32 that is not part of the plan. */
 wb_array *wb_late_position(int64_t position);
 
 /* What a layer keeps for the next step (its gradients' lists). */
@@ -332,7 +333,7 @@ typedef void wb_real_writer(double value, char *text, size_t size_bytes);
 /* A setting as text, "bias=false"; false if it is not written. */
 bool wb_setting_text(const wb_layer *layer, const wb_field *field, wb_real_writer *real, char *text,
                      size_t size_bytes);
-/* Its value alone, also where it is the usual one; false if it is no setting. */
+/* Its value alone, also where it is the usual one; false if it is not a setting. */
 bool wb_setting_value(const wb_layer *layer, const wb_field *field, wb_real_writer *real,
                       char *text, size_t size_bytes);
 /* "Dense(784 => 128, relu)" for people, numbers with six digits. */
@@ -351,8 +352,8 @@ size_t wb_field_bytes(const wb_layer_class *layer_class, const wb_field *field);
  * error. How many bytes; bytes NULL: only that. */
 size_t wb_model_numbers(wb_layer *model, char *bytes);
 bool wb_model_set_numbers(wb_layer *model, const char *bytes);
-/* What has to be the same for them to mean the same: classes, and settings that are no numbers,
- * with the types and sizes of arrays; those alone. */
+/* What two models must have in common: classes, and settings that are not numbers, with the types
+ * and sizes of arrays; the second function gives types and sizes alone. */
 bool wb_model_tell_structure(wb_layer *model, wb_text *facts);
 bool wb_model_tell_arrays(wb_layer *model, wb_text *facts);
 
@@ -373,7 +374,8 @@ int wb_dims_numbers(unsigned dims, int64_t *numbers);
 /* What is before and after each of n dimensions, of a PADDING; true if the two differ anywhere. */
 bool wb_padding_numbers(int n, const int64_t *pad, int64_t *both);
 
-/* A row of a layer whose settings and arrays are its desc, behind the wb_layer. */
+/* A row of a layer whose settings and arrays are its desc, which follows the wb_layer in the
+ * struct. */
 #define WB_ROW_NAMED(type, member, name_, ...)                                                     \
     { .name = name_, .offset = offsetof(type, desc.member), .kind = __VA_ARGS__ }
 #define WB_ROW(type, member, ...) WB_ROW_NAMED(type, member, #member, __VA_ARGS__)
@@ -421,7 +423,7 @@ wb_scale_desc *wb_scale_desc_of(wb_layer *scale);
 
 /* By name, of layers.def or registered; NULL: there is none. */
 const wb_layer_class *wb_class_named(const char *name);
-/* The i-th of layers.def, from 0; NULL behind the last one. */
+/* The i-th of layers.def, from 0; NULL after the last one. */
 const wb_layer_class *wb_class_at(int i);
 
 /* ---- normalisation (normalise.c) ---- */

@@ -11,8 +11,8 @@ wb_statistics wb_statistics_over(wb_array *x, int count, const int64_t *dims) {
     return (wb_statistics){m.mean, m.variance};
 }
 
-/* Lists with a number for each of the channels, one behind the other, and the count of the numbers
- * in each: added up over all ranks. */
+/* Lists with a number for each channel, one after the other, then the count of the numbers in each:
+ * added up over all ranks. */
 static wb_array *over_ranks(int count, wb_array *const *lists, wb_array *numbers) {
     wb_array *parts[3] = {NULL};
     for (int i = 0; i < count; i++)

@@ -79,7 +79,7 @@ static wb_places *list_places(wb_layer *model, lister l) {
 
 /* ---- going on ---- */
 
-/* NULL behind the last one, and where an error is pending. */
+/* NULL after the last one, and where an error is pending. */
 static const place *next_place(wb_places **list, wb_layer *model, lister l) {
     if (wb_failed()) return NULL;
     if (!*list) *list = list_places(model, l);

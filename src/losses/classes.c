@@ -17,7 +17,7 @@ static wb_array *hits(const wb_loss *loss, wb_array *column) {
     return EQ(wb_iota_make(WB_I32, loss->dim, p->ndim, sizes), column);
 }
 
-/* The labels; computing them is an error where one is no class. */
+/* The labels; computing them is an error where one is not a class. */
 static wb_array *guarded(const wb_loss *loss, wb_array *y) {
     wb_array *counts = wb_loss_not_ignored(loss, y);
     wb_array *looked_at = counts ? SELECT(counts, y, NUM(0)) : y;

@@ -77,7 +77,7 @@ static wb_array *lengths(const ctc *c, const char *what, wb_array *x, int64_t mo
 
 /* ---- places ---- */
 
-/* The labels (U, N) i32, with one that is not the blank behind a column's length. */
+/* The labels (U, N) i32; past a column's length stands a label that is not the blank. */
 static wb_array *labels(const ctc *c, wb_array *counts) {
     wb_array *y = wb_reshape(wb_cast(c->loss->y, WB_I32), c->U, c->N);
     if (!counts) return y;
@@ -106,7 +106,7 @@ static bool check_labels(const ctc *c, bool *seen) {
     return true;
 }
 
-/* The labels; computing them is an error where one is no class, or the blank. */
+/* The labels; computing them is an error where one is not a class, or is the blank. */
 static wb_array *guarded(const ctc *c, wb_array *y) {
     const double K = (double)c->K;
     wb_array *looked_at = SELECT(EQ(y, NUM((double)c->blank)), NUM(K), y);
@@ -168,7 +168,7 @@ static wb_array *start(const ctc *c, wb_dtype dtype) {
     return SELECT(at_first, wb_scalar(dtype, 0), wb_scalar(dtype, NEVER));
 }
 
-/* (1, N): the chance to end at the last label or the blank behind it. */
+/* (1, N): the chance to end at the last label or the blank after it. */
 static wb_array *at_the_end(const ctc *c, wb_array *chance, wb_array *counts) {
     wb_array *place = wb_iota(WB_I32, 0, c->S, 1);
     wb_array *last = counts ? ADD(counts, counts) : wb_scalar(WB_I32, (double)(c->S - 1));

@@ -13,8 +13,8 @@ bool wb_are_labels(const wb_array *p, const wb_array *y, int dim);
  * names the first one that is not. */
 bool wb_check_labels(const char *name, const wb_array *y, int64_t classes, int64_t ignore);
 
-/* Zeros of the sizes of labels that nobody can look at: one that is no class, 0 .. classes - 1, is
- * an error of the loss `name` when they are computed, as a bad index of a gather is on each
+/* Zeros of the sizes of labels that nobody can look at: one that is not a class, 0 .. classes - 1,
+ * is an error of the loss `name` when they are computed, as a bad index of a gather is on each
  * device. */
 wb_array *wb_labels_guard(const char *name, wb_array *labels, int64_t classes);
 

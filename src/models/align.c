@@ -31,7 +31,7 @@ static bool asks(const wb_alignment *a, const wb_load_layer *layer) {
     return a->filter(a->user, layer);
 }
 
-/* Lists are called "layers", and so is the layer of a SkipConnection: its fields are no items. */
+/* Lists are called "layers", and so is the layer of a SkipConnection: its fields are not items. */
 static bool is_item(const wb_record *r, int64_t i, const wb_path *path) {
     if (r->type) return false; /* a layer with its fields */
     if (number_of(r, i) > 0) return true;
@@ -64,7 +64,7 @@ static const wb_record *child_numbered(const wb_record *list, int64_t number) {
     return NULL;
 }
 
-/* The first number behind `number` whose layer takes part; 0: there is none. Layers without arrays
+/* The first number after `number` whose layer takes part; 0: there is none. Layers without arrays
  * may be missing in a file. */
 static int64_t next_number(const wb_alignment *a, const wb_record *list, const char *source_path,
                            int64_t number) {

@@ -316,7 +316,8 @@ static bool read_entries(const wb_part *p, entries *e, int64_t count, const wb_r
     return false;
 }
 
-/* The terms of a list: those behind `before`, which are settings, or those of one with its name. */
+/* The terms of a list: all but the first `before`, which are settings, or the terms inside the one
+ * that has the field's name. */
 static const wb_term *terms_of(const wb_part *p, const wb_field *f, int before, int64_t *count) {
     const wb_term *own = f->spread ? p->term : wb_term_keyed(p->term, f->name);
     const wb_term *first = own ? own->first : NULL;

@@ -78,7 +78,8 @@ static bool path_of(const series *s, int64_t number, const char *more, char *pat
     return false;
 }
 
-/* The number in a file's name; -1: it is none of the series. What follows the extension goes to
+/* The number in a file's name; -1: it does not belong to the series. What follows the extension
+ * goes to
  * *rest. */
 static int64_t number_of(const series *s, const char *name, const char **rest) {
     const size_t stem = strlen(s->stem), extension = strlen(s->extension);

@@ -23,7 +23,7 @@ static wb_record *record_of_number(wb_tree_maker *b, const wb_saved_number *numb
     return r;
 }
 
-/* A map with these numbers, and room for more entries behind them. */
+/* A map with these numbers, and room for `more` entries after them. */
 static wb_record *record_of_numbers(wb_tree_maker *b, int count, const wb_saved_number *numbers,
                                     const void *object, int more) {
     wb_record *r = wb_record_new(&b->arena, WB_RECORD_MAP);

@@ -5,7 +5,7 @@
 #include "formats/record.h"
 
 /* The arrays and values below root, under the names that the table (its text: weber/state.h) gives
- * them, as maps and lists in the file's arena; structs and their types are left behind. Bytes stay
+ * them, as maps and lists in the file's arena; structs and their types are not kept. Bytes stay
  * where they are: arrays that the table reorders are so when they are taken out. NULL with an
  * error: a fault in the table, a row without stars that nothing in the file answers to, two names
  * that would become one. A row with stars that takes no name is a note of the file's: tables for

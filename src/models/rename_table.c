@@ -294,7 +294,7 @@ static bool put_sum(output *out, const capture *c, const char *sign, size_t digi
     return true;
 }
 
-/* The right side with what the stars stand for. False: a sum of what is no number. */
+/* The right side with what the stars stand for. False: a sum of something that is not a number. */
 static bool expand(const wb_rename_row *row, const capture *captures, output *out) {
     int star = 0;
     for (const char *at = row->to; *at;) {

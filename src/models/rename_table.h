@@ -36,7 +36,7 @@ void wb_rename_release(wb_rename_table *table);
 wb_rename_row *wb_rename_find(wb_rename_table *table, const wb_rename_row *last, const char *name,
                               char to[WB_RENAME_BYTES]);
 
-/* Whether the row, of which stars are no letters, takes such names. */
+/* Whether the row takes such names; its stars do not count as letters. */
 bool wb_rename_row_takes(const wb_rename_row *row, const char *name);
 
 #endif

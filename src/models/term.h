@@ -48,7 +48,7 @@ typedef struct wb_structure {
 
 enum { WB_TERM_DEPTH = WB_RECORD_DEPTH };
 
-/* Reads text into the arena; where is for messages. WB_ERROR_FORMAT for what is no such text. */
+/* Reads text into the arena; where is for messages. WB_ERROR_FORMAT if it is not such a text. */
 wb_status wb_structure_read(wb_structure *structure, const char *text, const char *where,
                             wb_arena *arena);
 

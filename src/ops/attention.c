@@ -10,7 +10,7 @@
 /* Sizes; queries of `group` heads share the keys and values of one. */
 typedef struct shape {
     int64_t dk, dv, queries, keys, group, kv_heads, batch;
-    int nbatch; /* dimensions behind the second */
+    int nbatch; /* dimensions after the second */
 } shape;
 
 static bool refuse(const char *what) {
@@ -180,7 +180,7 @@ static wb_array *whole_mask(const operands *o, const shape *s) {
 }
 
 /* A number so far below all scores that its exponential is 0, and finite, so that a query without
- * any key has weights, which are made 0 behind the softmax. */
+ * any key has finite weights, which are set to 0 after the softmax. */
 static double low_number(int dtype) { return dtype == WB_F16 ? -6e4 : -1e30; }
 
 /* (keys, queries, heads, batch); *mask is given the mask, NULL without one. */
@@ -375,7 +375,7 @@ static wb_array *backward_node(wb_array *o, wb_array *g) {
                         inputs, WB_ATTRIBUTES, o->attributes);
 }
 
-/* The cotangent of a bias is that of the scores, so that they are stored then. */
+/* The cotangent of a bias is the scores' cotangent, so that this is stored then. */
 void wb_vjp_attention(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     operands all;
     shape s;

@@ -15,8 +15,8 @@ enum {
 
 wb_collective wb_collective_of(const wb_array *node);
 
-/* wb_allreduce of what is no f16, by ranks that compare `terms`, too: what else has to be the
- * same. */
+/* wb_allreduce of an array that is not f16, by ranks that compare `terms`, too: a hash of what else
+ * has to be the same. */
 wb_array *wb_allreduce_told(wb_array *x, wb_reduction reduction, int64_t terms);
 
 /* ---- at once, of the host's memory (collective_now.c) ---- */

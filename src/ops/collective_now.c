@@ -1,4 +1,4 @@
-/* Collectives of numbers that are no arrays: computed when they are called. */
+/* Collectives of numbers that are not arrays: computed when they are called. */
 #include <string.h>
 
 #include "base/memory.h"

@@ -98,7 +98,7 @@ static bool check_sizes(sum *s, int number, const operand *o) {
     return true;
 }
 
-/* The letters of an array, up to the next comma; returns what is behind. */
+/* The letters of an array, up to the next comma; returns the rest of the text. */
 static const char *read_letters(const char *text, char *letters) {
     size_t count = 0;
     while (text[count] && text[count] != ',' && count < LETTERS - 1) count++;

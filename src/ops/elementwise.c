@@ -47,7 +47,7 @@ wb_array *wb_node_with(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes,
 
 static bool is_weak(const wb_array *x) { return (x->flags & WB_NODE_WEAK) != 0; }
 
-/* Numbers that are no constants, or arithmetic of numbers: beside whole numbers they are f32. */
+/* Numbers that are not constants, or arithmetic of numbers: beside whole numbers they are f32. */
 static wb_dtype weak_beside(wb_dtype dtype) { return wb_dtype_is_float(dtype) ? dtype : WB_F32; }
 
 static wb_dtype meet(const wb_array *x, const wb_array *y) {

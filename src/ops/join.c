@@ -93,7 +93,7 @@ static int by_start(const void *a, const void *b) {
     return (end_of(x) > end_of(y)) - (end_of(x) < end_of(y));
 }
 
-/* Slices one behind the other, as one. */
+/* Adjacent slices, as one. */
 static wb_array *join_run(int count, wb_array *const *run, wb_array **parts) {
     const wb_array *first = run[0];
     const int dim = (int)first->attributes[0];

@@ -32,7 +32,7 @@ typedef enum wb_type_class {
  * have the broadcast size; the walk sums them. */
 typedef void wb_vjp_fn(wb_array *o, wb_array *g, const bool *want, wb_array **out);
 
-/* The node in terms of other operations; parts[0] .. for an operation of several results, behind
+/* The node in terms of other operations; parts[0] .. for an operation of several results, after
  * them what wb_describe_callable wants to know. False: out of memory. */
 typedef bool wb_expand_fn(wb_array *node, wb_array **parts);
 
@@ -155,7 +155,7 @@ wb_array *wb_beside(const wb_array *like, wb_array *x);
  * is. */
 wb_array *wb_move_array(const wb_device *device, wb_array *x, wb_eltype eltype);
 
-/* x in the opposite order: -x, where that is no wrap (at the least integer, at every u8). */
+/* x in the opposite order: -x, except where -x wraps (at the least integer, at every u8). */
 wb_array *wb_turned(wb_array *x);
 /* x in a type that keys of sorting have: f32, f64, i32 or i64. */
 wb_array *wb_keys_of(wb_array *x);
@@ -257,7 +257,7 @@ void wb_call_result(const wb_array *node, int number, wb_array *part);
 /* The same value with memory of its own once it is computed, whatever memory x has by then. */
 wb_array *wb_copied(wb_array *x);
 
-/* Of n numbers those behind the last one that is given (not 0) become equal to it. */
+/* Of n numbers, those after the last one that is given (not 0) become equal to it. */
 void wb_repeat_last(int n, int64_t *numbers);
 /* Of three numbers, WB_ALL's for n dimensions: those that are the number before. */
 void wb_spread_all(int n, int64_t *numbers);

@@ -1,6 +1,6 @@
 /* Sorting: positions are merged in runs that grow (merge_runs, a call for each round), and values
- * are taken at the positions. Attributes of a round: the dimension, the runs' sizes before and
- * behind it. */
+ * are taken at the positions. Attributes of a round: the dimension, and the sizes of runs before
+ * and after the round. */
 #include "ops/check.h"
 
 enum { FIRST_RUNS = 32, RUNS = 8 /* that a round merges to one */ };

@@ -17,7 +17,7 @@ wb_array *wb_result_of(wb_array *node, int index, wb_dtype dtype, int ndim, cons
     return node ? wb_node_with(WB_OP_result, dtype, ndim, sizes, 1, &node, 1, &attribute) : NULL;
 }
 
-/* The cotangent of the first result is that of the node; the others have none. */
+/* The cotangent of the first result is the node's; the others have none. */
 void wb_vjp_result(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     (void)want;
     if (o->attributes[0] == 0) out[0] = g;
@@ -159,8 +159,8 @@ static const link *link_of(const wb_rule_at *at, const char *name) {
     return NULL;
 }
 
-/* f(value) of the setting, which of a late one is its input `which`. Where there is no f64 late
- * numbers are not computed with in it. */
+/* f(value) of the setting; a late setting is the step's input `which`. Where there is no f64,
+ * nothing is computed in f64 with late numbers. */
 static wb_array *number_at(const wb_rule_at *at, const char *name, int which, const char *wanted) {
     const link *whole = link_of(at, name);
     if (!whole) return NULL;
@@ -305,7 +305,7 @@ const wb_rule_row wb_mixed_precision_row = {.name = "MixedPrecision",
                                             .step = see_master,
                                             .is_elementwise = true};
 
-/* Results, and behind them what describe_step tells. */
+/* Results, then what describe_step tells. */
 bool wb_expand_step(wb_array *node, wb_array **parts) {
     wb_array **in = node->inputs, *numbers = in[NUMBERS];
     const int links = (int)(numbers->attributes[0] >> LINKS);

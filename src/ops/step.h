@@ -22,7 +22,7 @@ wb_array *wb_step_counted(wb_array *numbers);
 wb_status wb_step_make(wb_array *numbers, wb_array *x, wb_array *g, int count,
                        wb_array *const *states, wb_array **out);
 
-/* The row of wb_mixed_precision, the first of its chain: the rows behind it see its state in x's
+/* The row of wb_mixed_precision, the first of its chain: the rows after it see its state in x's
  * place, which then takes the step unrounded. */
 extern const wb_rule_row wb_mixed_precision_row;
 

@@ -57,7 +57,8 @@ typedef struct wb_trace {
  * stand_in, arrays that were made outside become inputs of the scan. */
 bool wb_trace_begin(wb_trace *trace, wb_array *(*stand_in)(void *context, wb_array *x),
                     void *context);
-/* A placeholder; of a slice, for one step of an array whose last dimension is that of the steps. */
+/* A placeholder; of a slice, for one step of an array whose last dimension is the steps'
+ * dimension. */
 wb_array *wb_trace_given(wb_trace *trace, wb_given kind, wb_array *outer);
 /* The body that gives these results; the first ones are its carries. NULL with an error recorded.
  * */

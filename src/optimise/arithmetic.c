@@ -263,7 +263,7 @@ static bool fit(const wb_gradients *a, const wb_gradients *b) {
 
 static wb_array *sum_of(wb_array *a, wb_array *b) { return a && b ? wb_add(a, b) : a ? a : b; }
 
-/* The new values of sum, and what it watches behind them; false on failure. */
+/* The new values of sum, then the value that it watches; false on failure. */
 static bool make_sums(const wb_gradients *sum, const wb_gradients *more) {
     const int64_t n = sum->distinct;
     for (int64_t k = 0; k <= n; k++) {

@@ -49,7 +49,7 @@ typedef struct shared {
     bool is_cut; /* each rank wants its range of the sum alone (shard.c) */
 } shared;
 
-/* All that is to be a mean, behind the totals. */
+/* All that is to be a mean, after the totals. */
 typedef struct wb_sharing {
     wb_dtype send;            /* bf16: gradients of f32 are rounded to it on their way */
     bool is_empty;            /* this part has no observations: a mean over them may be NaN */

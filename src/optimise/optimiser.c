@@ -124,7 +124,7 @@ static bool list_slots(slot_list *list, wb_layer *model) {
     return wb_visit(&list->visitor, model);
 }
 
-/* False with an error where two share memory and are no tie. */
+/* False with an error where two share memory and are not tied. */
 static bool check_overlaps(const wb_ties *ties) {
     int64_t first, second;
     const int found = wb_find_overlap(ties, &first, &second);
@@ -231,7 +231,7 @@ static wb_array *start_of(const wb_rule *rule, int number, const wb_tie_group *g
     return array;
 }
 
-/* Of new ones, behind `groups` that are filled; o has the old ones. */
+/* Fills a group of `new`, whose first `groups` groups are filled; o has the old ones. */
 static bool fill_group(wb_optimiser *o, const wb_optimiser *new, int64_t groups,
                        wb_tie_group *group) {
     const wb_member *member = &new->members[group->first];

@@ -17,7 +17,7 @@ typedef struct wb_cohort {
     int64_t steps;                   /* what count says, as wb_optimiser_count has read it */
 } wb_cohort;
 
-/* Who of the ranks has the state of an array (shard.c). */
+/* Which rank has the state of an array (shard.c). */
 typedef enum wb_division {
     WB_DIVIDED_NOT,   /* each has all of it */
     WB_DIVIDED_CUT,   /* each has a range of it */
@@ -78,7 +78,7 @@ struct wb_optimiser {
     int64_t partial_count;
     struct wb_sharing *sharing;        /* what they are sums of */
     struct wb_part_hidden *hidden;     /* in a step: what its parts have left in hidden states */
-    wb_part_rule parts[WB_PATH_RULES]; /* those behind the last have no path */
+    wb_part_rule parts[WB_PATH_RULES]; /* those after the last have no path */
     wb_layer *model;                   /* owned */
     int64_t step;                      /* steps made, with those that the guard skipped */
     wb_array *count, *fresh_count;     /* held: those that counted, i32, one number */
@@ -154,15 +154,15 @@ bool wb_path_is_there(wb_layer *model, const char *pattern);
 /* The settings of a rule with the same rows become those of all its rules. */
 void wb_optimiser_take_settings(wb_optimiser *optimiser, const wb_rule *rule);
 
-/* Marks the groups with a member that path matches (NULL: all), after making groups anew; none is
- * an error. */
+/* Marks the groups with a member that path matches (NULL: all), after making the groups again; no
+ * match is an error. */
 wb_status wb_optimiser_mark(const char *function, wb_optimiser *optimiser, const char *path);
 
 /* Multiplies a setting in each rule that has it by factor, down to least; none has it: an error. */
 wb_status wb_optimiser_scale(const char *function, wb_optimiser *optimiser, const char *setting,
                              double factor, double least);
 
-/* Makes groups anew from what the slots hold, keeping the states of arrays that are in their
+/* Makes the groups again from what the slots hold, keeping the states of arrays that are in their
  * places. */
 wb_status wb_optimiser_group(wb_optimiser *optimiser);
 

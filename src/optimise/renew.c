@@ -60,7 +60,7 @@ static void list_one(wb_optimiser *o, wb_array **slot, wb_array **fresh) {
     o->roots[o->settled_count++] = *fresh;
 }
 
-/* Each once: members of a group that are no views of the first one share its array. */
+/* Each once: members of a group that are not views of the first one share its array. */
 static void list_and_flag(wb_optimiser *o, wb_array **slot, wb_array **fresh) {
     if ((*fresh)->flags & WB_NODE_SETTLED) return;
     (*fresh)->flags |= WB_NODE_SETTLED;

@@ -9,8 +9,8 @@
  * a device error leaves the old one. */
 int wb_renewals_list(wb_optimiser *o);
 
-/* The scope keeps what may be wanted should the step be taken back: old views, which are no inputs
- * of the new ones, and counts, so that they are not written in place. */
+/* Puts into the scope what is needed if the step is taken back: old views, which are not inputs of
+ * the new ones, and counts, so that they are not written in place. */
 bool wb_renewals_keep_old(const wb_optimiser *o);
 
 /* Exchanges what slots hold with what is fresh; calling it again takes that back. */

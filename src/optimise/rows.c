@@ -404,7 +404,7 @@ wb_rule wb_clip_norm_make(wb_clip_norm_desc desc) {
 }
 #undef DESC
 
-/* Those behind it see every n-th step as one. */
+/* The rules after it in a chain see n steps as one. */
 #define DESC wb_accum_grad_desc
 static wb_array *accum_grad(wb_rule_at *at) {
     wb_array *n = S(n), *place = wb_mod(at->t, n); /* 1, 2, ..., 0 */

@@ -16,7 +16,7 @@
 /* Elements of a bucket of new parameters: 25 MiB of f32. */
 enum { BUCKET_ELEMENTS = 25 << 18 };
 
-/* ---- who has what ---- */
+/* ---- which rank has what ---- */
 
 static bool is_elementwise(const wb_rule *rule) {
     for (int i = 0; i < WB_RULE_LINKS && rule->links[i]; i++)

@@ -16,10 +16,10 @@ bool wb_keeps_state(const wb_tie_group *group);
 int wb_state_sizes(const wb_tie_group *group, const wb_array *x, int64_t *sizes);
 
 /* This rank's part of x in the group's division: x, or, where that is cut, its elements r c to
- * (r + 1) c - 1, with c = ceil(count / ranks) and zeros behind the end. */
+ * (r + 1) c - 1, with c = ceil(count / ranks) and zeros past the end. */
 wb_array *wb_part_of(const wb_tie_group *group, wb_array *x);
 
-/* Columns of parts, of which sums are made: x (count) with zeros behind, as (c, ranks). */
+/* Columns of parts, of which sums are made: x (count) with zeros appended, as (c, ranks). */
 wb_array *wb_columns_of(wb_array *x);
 
 /* The new parameters of all groups, members[first].fresh, which one rank has, or each a part of,

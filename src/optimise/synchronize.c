@@ -96,7 +96,7 @@ typedef struct group_numbers {
     int64_t cohort, is_frozen;
 } group_numbers;
 
-/* What is sent, and behind it the rule of each cohort, then each group. */
+/* What is sent first; then follow the rule of each cohort and each group. */
 typedef struct numbers {
     int64_t step, counted, scale_interval, compare_every, micro_batches, cohorts;
     double clip_norm;

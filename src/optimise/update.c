@@ -201,9 +201,9 @@ static wb_status sum_groups(wb_optimiser *o, const wb_gradients *g) {
     return WB_OK;
 }
 
-/* A count where the loss is computed: a model that was moved alone has left it behind, which does
- * not matter to a rule without states. One that was lost in a device error starts from the steps
- * made. */
+/* A count on the device where the loss is computed. If only the model was moved, the count is still
+ * on the old device; a rule without states does not mind. One that was lost in a device error
+ * starts from the steps made. */
 static bool bring_count(const wb_optimiser *o, const wb_device *device, wb_array **count) {
     const bool is_lost = wb_is_lost(*count);
     if (!is_lost && (*count)->device == device) return true;
@@ -223,7 +223,8 @@ static bool bring_counts(wb_optimiser *o, const wb_device *device) {
     return good;
 }
 
-/* A model that was moved alone has left the scale behind; one that was lost begins again. */
+/* If only the model was moved, the scale is still on the old device; a scale that was lost begins
+ * again. */
 static bool bring_scale(wb_optimiser *o, const wb_device *device) {
     if (!o->scale) return true;
     const bool is_lost = wb_is_lost(o->scale) || wb_is_lost(o->streak);
@@ -414,7 +415,7 @@ wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *grad
     return status == WB_OK ? closed : status;
 }
 
-/* The loss of the step is that of all parts. */
+/* The loss of the step is the loss over all parts. */
 static void show_mean(const wb_optimiser *o, wb_gradients *g) {
     wb_array *own = g->loss;
     g->loss = wb_ref(o->mean_loss);
@@ -434,7 +435,7 @@ static wb_status make_part(wb_optimiser *o, wb_gradients *g, const call *c, int6
     wb_precision precision;
     wb_part part;
     const wb_batch *batch = o->micro_batches ? &part.batch : c->batch;
-    /* before the loss, too: groups are made anew with all arrays computed, states among them */
+    /* before the loss, too: groups are made again with all arrays computed, states among them */
     const wb_status status = check(function, o, g->model, g);
     if (status != WB_OK) return status;
     const bool is_part = batch != c->batch;

@@ -52,7 +52,7 @@ typedef enum wb_lock {
 
 void wb_lock_take(wb_lock lock);
 void wb_lock_give(wb_lock lock);
-/* For pthread_cond_wait, by who has taken it. */
+/* For pthread_cond_wait, by the thread that has taken it. */
 pthread_mutex_t *wb_lock_mutex(wb_lock lock);
 
 /* What a fork has to do besides, NULL: nothing: with the lock held, before it and after it in the

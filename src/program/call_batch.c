@@ -36,7 +36,7 @@ static int64_t offset_at(const dimensions *d, int list, int64_t product) {
     return offset;
 }
 
-/* False: the lists are no such sums. */
+/* False: the lists are not such sums. */
 static bool find_dimensions(const lists *l, int64_t batch, dimensions *d) {
     *d = (dimensions){.count = 0};
     int64_t step = 1;

@@ -185,7 +185,7 @@ static void end_definitions(wb_text *to, const char *text) {
     }
 }
 
-/* The body, renamed by its hash, behind the functions that it uses. NULL: out of memory. */
+/* The body, renamed by its hash, after the functions that it uses. NULL: out of memory. */
 static char *join(const wb_text *body, wb_launch *launches, int32_t launch_count) {
     wb_text text = {.data = NULL};
     if (body->failed || !body->data) return NULL;

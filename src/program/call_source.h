@@ -2,7 +2,7 @@
  *
  * A text consists of lines that differ from call to call, which are preprocessor definitions, and
  * of pieces (call_*.txt) that do not. Functions, kernels and types begin with k_: that is replaced
- * by a name of their own, and behind the text all definitions end, so that texts can be compiled
+ * by a name of their own, and all definitions end with the text, so that texts can be compiled
  * together. Every kernel has the same parameters, PARAMETERS. What else the definitions give:
  *
  *   GROUP, SERIAL    items of a group; whether one wide core runs them

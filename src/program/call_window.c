@@ -1,5 +1,4 @@
-/* Pools, unfold and fold: one item for each place of the result, whose order of sums is that of the
- * CPU. */
+/* Pools, unfold and fold: one item for each place of the result; sums are in the CPU's order. */
 #include "program/call_geometry.h"
 #include "program/call_source.h"
 #include <src/program/call_common.txt.h>

@@ -12,7 +12,7 @@ typedef struct wb_cost {
 
 wb_cost wb_cost_of_program(const wb_program *program);
 wb_cost wb_cost_of_call(const wb_call *call);
-/* Of what may be NULL; a program behind a call has the call's result in registers. */
+/* Either may be NULL; a program that is a call's epilogue has the call's result in registers. */
 wb_cost wb_cost_of_command(const wb_call *call, const wb_program *program);
 
 #endif

@@ -56,7 +56,7 @@ static const char *after_comment(const char *at, const char *end) {
     return close && close + 3 < end ? close + 3 : end;
 }
 
-/* The word behind "#define ", or the one in front of the first parenthesis. */
+/* The word after "#define ", else the word before the first parenthesis. */
 static function read_block(const char *at, const char *end) {
     static const char define[] = "#define ";
     at = after_comment(at, end);

@@ -123,7 +123,7 @@ static void print_uniform(wb_printer *p) {
 
 /* ---- units ---- */
 
-/* Number u of the unit, and what of it is to be done, behind an open brace. */
+/* Number u of the unit, and what of it is to be done, after an open brace. */
 static void print_units(wb_printer *p, const part *todo) {
     const wb_layout *l = &p->layout;
     const char *type = wb_place_type(p);

@@ -45,8 +45,8 @@ static void bring_to_front(wb_program *p, int d) {
     }
 }
 
-/* Short columns that lie together, such as ten classes of each image, are no loop for vectors: many
- * rows side by side are one. */
+/* Short columns that lie together, such as ten classes of each image, do not make a loop for
+ * vectors; many rows side by side do. */
 static void put_rows_first(wb_program *p) {
     const int d = longest_row_dim(p);
     if (p->reduced & 1 && p->sizes[0] < WB_LONG_RUN && d > 0 && p->sizes[d] >= WB_LONG_RUN)

@@ -240,7 +240,7 @@ static void print_kernels(wb_printer *p, int launches) {
     wb_release(needed);
 }
 
-/* The kernels behind the functions that they use, named by the hash of all of it. */
+/* The functions, then the kernels that use them, named by the hash of all of it. */
 static char *finish_text(wb_printer *p, uint64_t *hash) {
     wb_text whole = {.data = NULL};
     char name[sizeof WB_NAME_BLANK];

@@ -203,7 +203,7 @@ static void print_loads(wb_printer *p, const bool *needed) {
 }
 
 /* The loads of so many elements, then what is done with them. stop NULL: all are there. Else places
- * beyond it load the last element once more: a condition on each load would hold up those behind
+ * beyond it load the last element once more: a condition on each load would hold up the loads after
  * it, and processors have few registers for conditions. */
 static void print_batch(wb_printer *p, const bool *needed, int batch, int step, const char *stop) {
     const char *type = wb_place_type(p);

@@ -20,13 +20,13 @@ enum { LOOK_NS = 50000 };
 typedef struct job {
     wb_collective collective;
     wb_memory from, to; /* of the host: handles are addresses */
-    void *ready;        /* of a device: the event behind which it comes */
+    void *ready;        /* of a device: the event that it waits for */
 } job;
 
 /* A job of a device that is on its way. */
 typedef struct flight {
     int64_t number; /* of the job, from 1 */
-    void *done;     /* the event behind it */
+    void *done;     /* the event after it */
     double since;
 } flight;
 
@@ -43,7 +43,7 @@ static struct {
     char text[WB_MESSAGE_BYTES];
 } carrier = {.change = PTHREAD_COND_INITIALIZER};
 
-/* The first error is kept for who waits. */
+/* The first error is kept for the thread that waits. */
 static void keep_error(wb_status status) {
     char text[WB_MESSAGE_BYTES];
     (void)wb_take_error(text, sizeof text);
@@ -174,7 +174,8 @@ wb_status wb_ranks_begin_on_device(const wb_collective *c, wb_memory from, wb_me
     return status;
 }
 
-/* The device goes on behind the last job of those that were waited for, if that is on its way. */
+/* Lets the device go on only after the last of the jobs that were waited for, if it is on its
+ * way. */
 static wb_status order_device(int64_t last) {
     int64_t i = carrier.flight_count;
     while (i > 0 && carrier.flights[i - 1].number > last) i--;

@@ -383,8 +383,8 @@ wb_status wb_ranks_look_at(void *done, double since, bool *is_done) {
     return status;
 }
 
-/* The device is given up first: who waits for it finds that out when the wait ends, which is once
- * the transport's collectives are stopped. */
+/* The device is given up first: a thread that waits for it then finds that out when its wait ends,
+ * which is once the transport's collectives are stopped. */
 void wb_ranks_abort_devices(bool has_lost) {
     if (!devices.state) return;
     wb_device *device = wb_device_mutable(devices.device);

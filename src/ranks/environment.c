@@ -1,4 +1,4 @@
-/* Where a process stands in its group, from the variables of who started it. */
+/* A process's rank in its group, from the variables of the program that started it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static const starter starters[] = {
 };
 enum { STARTERS = sizeof starters / sizeof *starters };
 
-/* False with an error recorded if the variable is set, and is no number from 0 to MOST. */
+/* False with an error recorded if the variable is set, and is not a number from 0 to MOST. */
 static bool read_number(const char *name, bool *is_set, int *number) {
     const char *text = name ? getenv(name) : NULL;
     *is_set = text && *text;
@@ -215,7 +215,7 @@ static bool is_inherited(const starter *row) {
 
 /* ---- reading ---- */
 
-/* The names are nobody's own (RANK): what is no number says nothing. -1. */
+/* Other programs use these names, too (RANK), so a value that is not a number is ignored: -1. */
 static int loose_number(const char *name) {
     const char *text = name ? getenv(name) : NULL;
     char *end;

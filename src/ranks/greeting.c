@@ -20,7 +20,7 @@ enum { DIGITS = 16 }; /* of a word */
 
 static const wb_greeting plain = {.mark = "weber", .layout = LAYOUT, .version = WEBER_VERSION};
 
-/* ---- a code of bytes that only who has the key can make ---- */
+/* ---- a code of bytes that only a process with the key can make ---- */
 
 static uint64_t turn(uint64_t x, int bits) { return x << bits | x >> (64 - bits); }
 

@@ -61,7 +61,7 @@ static const struct {
     {"MPICH", "transport_mpich.so", "libmpich12"},
 };
 
-/* A program that is linked with an MPI decides by that; else, by who started it. */
+/* The MPI that the program is linked with; else the MPI of the launcher that started it. */
 static const char *implementation(const wb_seat *seat) {
     union {
         void *symbol;
@@ -170,7 +170,7 @@ static bool start(const char *asked, const wb_distributed_desc *desc) {
     return true;
 }
 
-/* A child of fork is no rank of its own. */
+/* A child of fork is not a rank of its own. */
 static bool check_process(const char *function) {
     if (!group.transport || group.process == getpid()) return true;
     (void)wb_fail(WB_ERROR_UNSUPPORTED,

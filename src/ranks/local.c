@@ -29,7 +29,7 @@
 
 enum {
     LOOKS = 200, /* at a counter, for one at the clock */
-    NAP_MS = 20, /* then looks for who has died */
+    NAP_MS = 20, /* then looks for ranks that have died */
     BEAT_MS = 500,
     SILENCE_MS = 5000, /* a heart that stands still for so long is stopped */
     LONGEST_LOOK_SECONDS = 1,
@@ -250,7 +250,7 @@ static void fail(void *state, const char *text) {
     wb_segment_tell(&l->segment, text);
 }
 
-/* For ranks that are together elsewhere: who has left has no part in it any more. */
+/* For ranks that are together elsewhere: a rank that has left takes no part any more. */
 static wb_status look(void *state) {
     const local *l = state;
     if (wb_segment_is_told(&l->segment)) return wb_segment_fail_as_told(&l->segment);

@@ -12,7 +12,7 @@ typedef struct wb_pace {
     double beta;  /* seconds per byte */
 } wb_pace;
 
-/* Of WEBER_PACE. False with an error recorded where that is no pace. */
+/* Reads WEBER_PACE. False with an error recorded if it is not a pace. */
 bool wb_pace_read(wb_pace *pace);
 
 static inline bool wb_has_pace(const wb_pace *pace) { return pace->alpha > 0 || pace->beta > 0; }

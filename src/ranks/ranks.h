@@ -38,8 +38,9 @@ int64_t wb_ranks_number(void);
  * there. */
 void wb_ranks_before_leaving(void (*finish)(void));
 
-/* Waits for the other ranks' part in it, behind those that were begun. from and to do not overlap;
- * a barrier has none. After a failure the group is given up. */
+/* Makes the collective after those that were begun, and waits until the other ranks have done their
+ * part. from and to do not overlap; a barrier has neither. After a failure the group is given
+ * up. */
 wb_status wb_ranks_run(const wb_collective *c, const void *from, void *to);
 
 /* The same in two halves: begin returns at once, and both memories belong to the collective until
@@ -48,7 +49,7 @@ wb_status wb_ranks_begin(const wb_collective *c, const void *from, void *to);
 wb_status wb_ranks_finish(int64_t left);
 
 /* The same for memory of the device whose collectives go by its own transport: what the device is
- * given after finish comes behind those that it waited for. */
+ * given after finish runs after the collectives that finish waited for. */
 bool wb_ranks_carry(const wb_device *device);
 wb_status wb_ranks_begin_on_device(const wb_collective *c, wb_memory from, wb_memory to);
 
@@ -79,7 +80,8 @@ void wb_ranks_end_carrier(void);
 /* to[i] = the reduction over r of parts[r][i], in the order of weber/distributed.h. */
 void wb_reduce_parts(wb_dtype dtype, wb_reduction reduction, int ranks, const void *const *parts,
                      int64_t count, void *to);
-/* The order: the sum of n ranks is that of the first so many, plus that of the others. */
+/* The order: the sum over n ranks is the sum over the first so many plus the sum over the
+ * others. */
 static inline int wb_power_below(int n) { /* the largest power of two below n > 1 */
     int p = 1;
     while (2 * p < n) p *= 2;

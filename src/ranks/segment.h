@@ -1,5 +1,6 @@
-/* The memory that the ranks of "local" share: who may map it, where everything lies, and what is
- * read of it, since the others may be of another version, damaged, or forged. */
+/* The memory that the ranks of "local" share: who may map it, where everything lies in it, and how
+ * it is read with checks, since other ranks may have another version, or write damaged or forged
+ * data. */
 #ifndef WB_RANKS_SEGMENT_H
 #define WB_RANKS_SEGMENT_H
 
@@ -14,7 +15,7 @@ enum { WB_WINDOW_BYTES = 1 << 20, WB_SEGMENT_LINE = 64, WB_SEGMENT_TEXT_BYTES = 
 /* Of each rank. */
 typedef struct wb_rank_line {
     _Alignas(WB_SEGMENT_LINE) _Atomic uint32_t step; /* others sleep on it */
-    _Atomic uint32_t sleepers;                       /* who waits for it */
+    _Atomic uint32_t sleepers;                       /* how many wait for it */
     _Atomic uint32_t beats, has_left;
     _Atomic int core; /* from 1: where it was when it came to its step */
     double leaves[2]; /* with a pace: from when its port sends what it gives at a step */

@@ -27,14 +27,15 @@ bool wb_ranks_join_devices(const char *name, const wb_distributed_desc *desc, co
 /* The name of what joined; NULL: nothing. */
 const char *wb_ranks_device_transport(void);
 
-/* An event behind all that the device has been given. NULL with an error recorded. */
+/* An event after all that the device has been given. NULL with an error recorded. */
 void *wb_ranks_mark(void);
-/* Queues the collective behind the event, which is released; *done is an event behind it. */
+/* Queues the collective after the event `ready`, which is released; *done is an event after the
+ * collective. */
 wb_status wb_ranks_post(const wb_collective *c, wb_memory from, wb_memory to, void *ready,
                         void **done);
 /* Whether it has happened; an error where it never will. */
 wb_status wb_ranks_look_at(void *done, double since, bool *is_done);
-/* What the device is given from now on comes behind the event. */
+/* What the device is given from now on runs after the event. */
 wb_status wb_ranks_wait_for(void *done);
 void wb_ranks_release_event(void *event);
 /* Nothing of it goes on any more, so that nobody waits for it for ever. has_lost: something was
@@ -60,7 +61,7 @@ void wb_ranks_share_cores(const wb_seat *seat);
 bool wb_seat_read(wb_seat *seat);
 /* This process has taken its seat: what it starts has none there, and is a group of its own. */
 void wb_seat_mark(void);
-/* Of WEBER_TIMEOUT, else 600; false with an error recorded where that is no duration. */
+/* Of WEBER_TIMEOUT, else 600; false with an error recorded if it is not a duration. */
 bool wb_timeout_read(double *seconds);
 
 #endif

@@ -137,7 +137,7 @@ static void describe(const graph *g, box *b, bool is_container) {
                        (long long)numbers);
 }
 
-/* A layer comes behind those inside of it. */
+/* A layer comes after the layers inside of it. */
 static bool add_result(graph *g, const char *path, wb_array *x) {
     const bool is_container = has_boxes(g, path);
     const int64_t before = is_container ? passed_on(g, x) : -1;

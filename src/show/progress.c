@@ -90,7 +90,7 @@ static void add_bar(line *l, double share, int width) {
 }
 
 static void add_time(line *l, double seconds, const char *what) {
-    const int64_t most = INT64_C(3600000000), /* a million hours: what is longer is no number */
+    const int64_t most = INT64_C(3600000000), /* a million hours: a longer time is shown as this */
         s = seconds < (double)most ? llround(seconds) : most;
     if (s >= 3600)
         add(l, "  %lld:%02d:%02d%s", (long long)s / 3600, (int)(s / 60 % 60), (int)(s % 60), what);

@@ -104,8 +104,8 @@ static void describe(listing *l, row *r, const wb_array *x) {
     r->parameters = wb_parameter_count(layer);
 }
 
-/* A layer comes behind those inside of it, which are shown instead; what it computes besides is the
- * last one's. */
+/* A layer comes after the layers inside of it, which are shown instead; what it computes besides is
+ * the last one's. */
 static void note(void *user, const char *path, wb_array *x, bool is_gradient) {
     listing *l = user;
     (void)is_gradient;

@@ -55,7 +55,7 @@ static wb_array *emptied(wb_array *sum) {
 }
 static wb_array *joined(wb_array *sum) { return wb_allreduce(sum, WB_REDUCE_SUM); }
 
-/* All but the shift, which is no sum. */
+/* All but the shift, which is not a sum. */
 static bool change(wb_sums *s, change_fn *to) {
     for (int i = 0; i < WB_SUM_SHIFT; i++) {
         if (!s->of[i]) continue;
@@ -351,7 +351,7 @@ static double area(scored *list, int64_t count) {
         int64_t equal = 0;
         for (end = i; end < count && list[end].score == list[i].score; end++)
             equal += list[end].is_yes;
-        if (end == i) return (double)NAN; /* a score that is no number */
+        if (end == i) return (double)NAN; /* a score that is NaN */
         ranks += (double)equal * ((double)(i + 1 + end) / 2);
         yes += (double)equal;
     }

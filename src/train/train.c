@@ -24,7 +24,7 @@ typedef struct training {
     wb_training_progress at;
     wb_throttle throttle; /* of on_step */
     bool stopped;         /* by a callback, on any rank */
-    bool may_stop[2];     /* in a step, behind an epoch: some rank has a callback */
+    bool may_stop[2];     /* in a step, after an epoch: some rank has a callback */
     char what[64];        /* of the progress bar */
 } training;
 

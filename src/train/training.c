@@ -37,8 +37,8 @@ static bool is_possible(const void *object, const void *numbers) {
            t->aux_count <= WB_AUX;
 }
 
-/* What is no number of the file was got from the object itself. A total that has no weight, of an
- * older version, counts no more: the mean is that of the epoch's other steps. */
+/* Numbers that the file lacks are the object's own. A total without a weight, from an older
+ * version, is dropped: the mean is then over the epoch's other steps. */
 static void set(void *object, const void *numbers) {
     wb_training_progress *t = object;
     *t = *(const wb_training_progress *)numbers;

@@ -40,7 +40,8 @@ static inline void keep_step(void *one, void *other) {
     assert_ok(backend->sync(other, NULL));
 }
 
-/* The copy comes behind the kernel of the other device, and what that does next behind the copy. */
+/* The copy comes after the kernel of the other device, and that device's next work after the
+ * copy. */
 static inline int copy_both_ways(void *first, void *second) {
     uint32_t x[N], y[N] = {0}, junk[N];
     for (uint32_t i = 0; i < N; i++) x[i] = i, junk[i] = 0xdeadbeef;

@@ -472,7 +472,7 @@ static void run_child(void (*run)(struct place at)) {
     _exit(0);
 }
 
-/* A crash ends one process, and the next one goes on behind it. */
+/* A crash ends one process, and the next one goes on after the call that crashed. */
 static void run_all(void (*run)(struct place at)) {
     *place = (struct place){.row = 0};
     while (place->row < calls_count) {

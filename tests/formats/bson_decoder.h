@@ -155,7 +155,7 @@ static int has_tag(const element *e, const char *tag) {
     return e && e->type == 3 && is_string(child_named(e, "tag"), tag);
 }
 
-/* Behind back-references. */
+/* The element, with back-references followed. */
 static const element *follow(decoder *d, const element *e) {
     for (int i = 0; i < 64 && has_tag(e, "backref"); i++) {
         const element *ref = child_named(e, "ref");

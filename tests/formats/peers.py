@@ -340,7 +340,7 @@ bias_hh_l*{suffix} -> layers.*+1.{direction}.cell.bias_h
 
 
 def attention_table(theirs, ours):
-    """q, k and v of one array, and what is behind them."""
+    """q, k and v of one array, and what comes after them."""
     parts = "".join(f"""
 {theirs}in_proj_weight -> {ours}{name}_proj.weight transpose part {i + 1}/3
 {theirs}in_proj_bias -> {ours}{name}_proj.bias part {i + 1}/3
@@ -375,7 +375,7 @@ def convert(source, target, table):
     demand(result.returncode == 0, "weber convert:", result.stderr)
 
 
-REST = ("rest", number * 32)  # zero: what a structure of C has behind these members
+REST = ("rest", number * 32)  # zero: what a structure of C has after these members
 CHAR, FLAG = ctypes.c_char, ctypes.c_bool
 
 
@@ -433,7 +433,7 @@ def load_renamed(folder, model, table):
 
 
 def bring_back(folder, table):
-    """The table with its sides exchanged; what stands behind a star's number is taken off there."""
+    """The table with its sides exchanged; what follows a star's number is taken off there."""
     rows = [row.split("#")[0].replace("->", "").split() for row in table.strip().splitlines() if row.strip()]
     back = (f"model.{to.replace('*+1', '*')} -> {name.replace('*', '*-1') if '*+1' in to else name} {' '.join(turn).replace('part', 'into')}"
             for name, to, *turn in rows)

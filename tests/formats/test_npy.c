@@ -32,7 +32,7 @@ static const fault_row fault_rows[] = {
      "there is something after"},
 };
 
-/* The parts of a header that is otherwise right, the bytes behind it, and what is wrong. */
+/* The parts of a header that is otherwise right, the bytes after it, and what is wrong. */
 typedef struct part_row {
     const char *name, *descr, *order, *shape;
     size_t data_bytes;

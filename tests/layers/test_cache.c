@@ -35,7 +35,7 @@ static const pieces_row rows[] = {
     {"until the cache is full", 1, {60, 40}},
 };
 
-/* What comes behind what passed is what it is in the whole sequence. */
+/* The results for later positions are the same as in the whole sequence. */
 static void pieces_are_the_whole(void **state) {
     const pieces_row *row = *state;
     wb_layer *model = gpt();

@@ -57,7 +57,7 @@ static void outpad_is_for_each_dimension(void **state) { /* E18 */
     wb_array *x = wb_ones(WB_F32, 10, 11, 3, 1);
     assert_sizes(wb_apply(plain, x), 30, 35, 6, 1);
     assert_sizes(wb_apply(more, x), 31, 35, 6, 1);
-    assert_sizes(wb_apply(first, x), 31, 35, 6, 1); /* a 0 behind a number is a 0 */
+    assert_sizes(wb_apply(first, x), 31, 35, 6, 1); /* a 0 after a number is a 0 */
     wb_free(plain), wb_free(more), wb_free(first);
 }
 

@@ -5,7 +5,7 @@
 #include "support/numbers.h"
 #include "support/scoped.h"
 
-/* (x, y) to (w x + y, x y, ...): the sum goes on, the products behind it are as many as asked. */
+/* (x, y) to (w x + y, x y, ...): the sum goes on; after it come as many products as asked. */
 typedef struct Mix {
     wb_layer layer;
     wb_array *weight, *seen;

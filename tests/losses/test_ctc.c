@@ -130,7 +130,7 @@ static void sums_over_all_alignments(void **state) {
                                     .target_lengths = wb_from(WB_I32, few, COLUMNS),
                                     .input_lengths = wb_from(WB_I32, steps, COLUMNS));
     assert_value(pending, wb_item(wb_mean(l)), 1e-12);
-    /* what is behind a column's steps has no gradient */
+    /* positions after a column's steps have no gradient */
     wb_array *g;
     assert_int_equal(wb_gradient_of(wb_sum(l), 1, &x, &g), WB_OK);
     assert_value(wb_sum(wb_square(wb_slice(wb_slice(g, 2, 3, 4, 1), 1, 2, 6, 1))), 0, 0);

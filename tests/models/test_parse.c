@@ -35,7 +35,7 @@ static void every_layer_comes_back_from_its_text(void **state) {
     }
 }
 
-/* As Flux prints them: a mode that is not automatic stands behind the other settings. */
+/* As Flux prints them: a mode that is not automatic comes after the other settings. */
 static void modes_stand_in_text(void **state) {
     (void)state;
     wb_layer *model = wb_parse("Chain(BatchNorm(64, relu, affine=false, active=true), "

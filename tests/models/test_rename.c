@@ -240,7 +240,7 @@ static void an_array_goes_to_several_places(void **state) {
     wb_free(file);
 }
 
-/* a and b (3, 2), transposed (2, 3), one behind the other (2, 6). */
+/* a and b (3, 2), transposed (2, 3), one after the other (2, 6). */
 static void two_become_one(void **state) {
     (void)state;
     const char *const names[] = {"a", "b", "c", "d"};

@@ -79,7 +79,7 @@ static void masks(void **state) {
     (void)wb_attention(q, k, k, .causal = true, .weights = &weights);
     for (int64_t i = 0; i < 4; i++)
         for (int64_t j = 0; j < 4; j++) assert_true((wb_at(weights, j, i, 0, 1) > 0) == (j <= i));
-    /* one new query behind three that were: it sees all */
+    /* one new query after three earlier ones: it sees all */
     (void)wb_attention(wb_slice(q, 1, 3, 4, 1), k, k, .causal = true, .weights = &weights);
     assert_value(wb_sum(wb_cast(wb_gt(weights, wb_number(0)), WB_I32)), 8, 0);
 }
@@ -188,7 +188,7 @@ typedef struct tiles_row {
     wb_dtype dtype;
     int64_t dk, dv, heads, kv_heads, queries, keys, batch[2];
     bool causal;
-    int64_t mask[5], bias[5]; /* sizes, 0 behind them; all 0: none */
+    int64_t mask[5], bias[5]; /* sizes, then 0; all 0: none */
     bool hides_queries;       /* the mask is false for every third query */
     bool is_brief;            /* also for devices that compile a kernel for each plan */
 } tiles_row;

@@ -138,7 +138,7 @@ static void groups(void **state) { /* E16 */
     assert_error(WB_ERROR_SHAPE, "conv: 2 groups do not divide 5 filters");
 }
 
-/* Any geometry, f32 and f64, views as inputs, with bias and activation behind it. */
+/* Any geometry, f32 and f64, views as inputs, followed by bias and activation. */
 static void random_convolutions(void **state) {
     (void)state;
     test_random r = {test_seed()};
@@ -165,7 +165,7 @@ static void random_convolutions(void **state) {
         if (random_below(&r, 3) == 0) a = wb_flip(a, (int)random_below(&r, ndim));
         if (random_below(&r, 3) == 0) f = wb_flip(f, (int)random_below(&r, ndim));
         wb_array *y = wb_conv_op_make(a, f, desc);
-        if (!y) { /* more taken off behind than there is */
+        if (!y) { /* more taken off at the end than there is */
             wb_clear_error();
             continue;
         }

@@ -95,7 +95,7 @@ static void steps_are_the_same(void **state) {
 
 /* ---- memory ---- */
 
-/* Live memory behind the second step, while its scope is open. */
+/* Live memory after the second step, while its scope is open. */
 static int64_t live_behind(bool whole) {
     wb_seed(1);
     wb_layer *model = wb_chain(wb_dense(3, 8, wb_tanh), wb_dense(8, 4));

@@ -217,8 +217,8 @@ static double time_of_products(wb_array *x) {
     return computed(getpid()) - begin;
 }
 
-/* Rank 1 comes to a collective only when rank 0 has done most of what does not need it: for ever,
- * if that stood behind. */
+/* Rank 1 comes to a collective only when rank 0 has done most of the work that does not need it. If
+ * that work came after the collective, both would wait for ever. */
 static void computes_meanwhile(void) {
     const int me = wb_rank();
     wb_scope_open();

@@ -255,7 +255,7 @@ static void bad_answer(void) {
 
 /* ---- without memory ---- */
 
-/* The failing-th allocation of rank 1 and all behind it fail while it makes its second step. */
+/* The failing-th allocation of rank 1 and all later ones fail while it makes its second step. */
 static int failing;
 enum { SUCCEEDED = 7 };
 

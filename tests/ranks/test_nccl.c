@@ -181,7 +181,7 @@ static void by_list(void) {
 
 static void by_hand(void) {
     wb_set_default_device(wb_get_device("CUDA", 2 + wb_rank()));
-    CHECK(wb_distributed_initialize("NCCL", .choose_device = false) == WB_OK); /* behind wb_rank */
+    CHECK(wb_distributed_initialize("NCCL", .choose_device = false) == WB_OK); /* after wb_rank */
     CHECK(strcmp(wb_get_distributed_backend("NCCL"), "NCCL") == 0);
     CHECK(wb_device_id(wb_default_device()) == 2 + wb_rank());
     CHECK(wb_barrier() == WB_OK);

@@ -86,7 +86,7 @@ static void streams(void) {
     expect_part(output, "40000");
 }
 
-/* It ends with who reads it; and what a rank has left behind does not hold it. */
+/* It ends when its reader does; processes that a rank has left behind do not hold it up. */
 static void ends_soon(void) {
     double begin = wb_clock();
     (void)weber("run -n 2 sh -c 'while echo line; do :; done' | head -n 1");

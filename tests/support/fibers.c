@@ -43,7 +43,7 @@ static void context_make(context *c, char *stack, void (*start)(void)) {
     void **top = (void **)(void *)(stack + STACK_BYTES - 64);
     memset(top - 8, 0, 8 * sizeof *top);
     memcpy(top - 2, &start,
-           sizeof start); /* behind six registers; the stack is then as after a call */
+           sizeof start); /* after six registers; the stack is then as after a call */
     *c = top - 8;
 }
 

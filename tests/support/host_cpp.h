@@ -20,14 +20,14 @@ void *host_cpp_build(const char *text, const char *options, size_t *size_bytes, 
 void *host_cpp_through(const char *compiler, const char *text, const char *options,
                        size_t *size_bytes, char *log, size_t log_bytes);
 
-/* Of bytes, behind those that gave `hash` (0: none). */
+/* Of bytes, after those that gave `hash` (0: none). */
 uint64_t host_cpp_hash(const void *bytes, size_t count, uint64_t hash);
 
 /* Opens such bytes, each time as an object of its own; for dlsym and dlclose. NULL: the reason is
  * dlerror's. */
 void *host_cpp_open(const void *bytes, size_t size_bytes);
 
-/* A whole file, to be freed, with a 0 behind its bytes; NULL: not there. */
+/* A whole file, to be freed, with a 0 after its bytes; NULL: not there. */
 void *host_cpp_read(const char *path, size_t *size_bytes);
 
 #endif

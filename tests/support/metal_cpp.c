@@ -109,7 +109,7 @@ static bool read_parameter(const char *begin, const char *end, parameter *p) {
                             sscanf(p->attribute, "buffer(%d", &p->buffer) == 1 || p->buffer < 0);
 }
 
-/* From behind `(` to the matching one: the parameters; -1: one of them has no attribute. */
+/* From after `(` to the matching one: the parameters; -1: one of them has no attribute. */
 static int read_parameters(const char *at, parameter *list) {
     const char *begin = at;
     int depth = 1, count = 0;

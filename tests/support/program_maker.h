@@ -21,7 +21,7 @@ enum {
     MOST_INSTRUCTIONS = 256,
     MOST_ACCESSES = 96,
     MOST_PROGRAM_ARGUMENTS = 64,
-    PROGRAM_LATE = 16, /* late numbers behind the two words of random numbers */
+    PROGRAM_LATE = 16, /* late numbers after the two words of random numbers */
 };
 
 typedef struct program_maker {

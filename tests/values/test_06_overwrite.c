@@ -7,7 +7,7 @@ static wb_layer *two_arrays(void) {
     return wb_tree(wb_full(WB_F32, 2, 100), wb_full(WB_F32, 4, 3, 5));
 }
 
-/* The memory behind a slot, looked at without holding it. */
+/* The memory of a slot's array, looked at without holding it. */
 static const void *memory_of(wb_layer *model, const char *path) {
     wb_scope_open();
     wb_array *x = wb_get(model, path);

@@ -148,7 +148,7 @@ static void the_same_run_gives_the_same_bits(void **state) {
     wb_set_threads(0);
 }
 
-/* At the alignment of i elements behind an address that everything divides. */
+/* At i elements after an address with the largest alignment. */
 static wb_array *at_alignment(wb_array *x, int i) {
     wb_array *longer = wb_concat(0, wb_zeros(WB_F32, i + 1), wb_reshape(x, -1));
     assert_int_equal(wb_eval(longer), WB_OK);

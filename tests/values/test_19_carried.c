@@ -251,7 +251,7 @@ static void a_state_that_was_never_computed_comes_back_after_a_failure(void **st
         (void)wb_fail_allocation(0);
         wb_clear_error();
         const bool is_back = m->h == before;
-        assert_true(is_back || wb_is_evaluated(m->h)); /* no recipe stays behind */
+        assert_true(is_back || wb_is_evaluated(m->h)); /* no recipe is left */
         assert_false(is_back && done);
         assert_value(wb_maximum(m->h), is_back ? 0.25 : tanh(0.5 * 0.25 + 1), 1e-6);
         wb_free(kept), wb_free(model);

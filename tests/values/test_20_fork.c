@@ -81,7 +81,7 @@ static void children_of_serving_processes_train(void **state) {
     server servers[SERVERS] = {{.failures = 0}};
     pthread_t threads[SERVERS];
     (void)state;
-    if (!CAN_FORK || wb_default_device() != wb_cpu_device()) skip(); /* devices stay behind */
+    if (!CAN_FORK || wb_default_device() != wb_cpu_device()) skip(); /* a fork has no devices */
     wb_layer *model = wb_chain(wb_dense(6, 16, wb_relu), wb_dense(16, 1));
     wb_loader *data = wb_loader_new(.x = wb_zeros(WB_F32, 6, 1), .numobs = 64, .getobs = draw,
                                     .threads = 3, .batchsize = 8);

@@ -64,7 +64,7 @@ typedef struct profile {
 
 /* ---- the file, one event in each line ---- */
 
-/* The text behind "name":", without its escapes; false if it is not there. */
+/* The text after "name":", without its escapes; false if it is not there. */
 static bool text_of(const char *line, const char *name, char *out, size_t size) {
     char wanted[32];
     (void)snprintf(wanted, sizeof wanted, "\"%s\":\"", name);
@@ -96,7 +96,7 @@ static row *row_of(profile *p, const char *key) {
     return r;
 }
 
-/* The number behind "name":; 0 if it is not there. */
+/* The number after "name":; 0 if it is not there. */
 static double number_of(const char *line, const char *name) {
     char wanted[32];
     (void)snprintf(wanted, sizeof wanted, "\"%s\":", name);
@@ -106,7 +106,8 @@ static double number_of(const char *line, const char *name) {
 
 static double larger(double a, double b) { return a > b ? a : b; }
 
-/* The peak is measured behind the program, and not at all where that computes nothing. */
+/* The peak is measured after the program has ended, and not at all if the program computes
+ * nothing. */
 static void add(profile *p, row *r, const char *line) {
     if (!p->has_peak) p->has_peak = true, p->peak = tool_measure_peak();
     const double ms = 1e-3 * number_of(line, "dur"), written = number_of(line, "written_bytes");

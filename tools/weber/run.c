@@ -263,8 +263,8 @@ static bool runs(run *r, int k, int *raw) {
 }
 
 /* Takes note of those that have ended; how many still run. One that was killed, perhaps writing its
- * memory to a file, may be noticed behind those that failed for want of it: it counts, unless the
- * signal is ours. */
+ * memory to a file, may be noticed after the ranks that failed because it was gone: the killed one
+ * counts, unless the signal is ours. */
 static int reap(run *r, int *status, bool is_told) {
     int running = 0;
     for (int k = 0; k < r->count; k++) {
@@ -288,7 +288,7 @@ static int reap(run *r, int *status, bool is_told) {
     return running;
 }
 
-/* Ctrl-Z: they are no part of the terminal's group, so they stop and go on with this one. */
+/* Ctrl-Z: they do not belong to the terminal's group, so they stop and go on with this process. */
 static void stop_all(const run *r) {
     asked_to_stop = 0;
     signal_all(r, SIGSTOP);

@@ -359,7 +359,7 @@ static void print_file(const wb_file *file, const char *path, bool has_records) 
 
 /* ---- a picture ---- */
 
-/* "28,28,1,32"; false: it is no list of sizes. */
+/* "28,28,1,32"; false: it is not a list of sizes. */
 static bool read_sizes(const char *text, int64_t *sizes) {
     for (int d = 0; d < WB_MAX_DIMS; d++) {
         char *end;

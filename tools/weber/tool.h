@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Each gets what stands behind its name and gives the exit status: 0, 1 after an error, 2 for what
- * it does not understand. */
+/* Each gets the arguments after its name and returns the exit status: 0, 1 after an error, 2 for
+ * arguments that it does not understand. */
 int tool_devices(int count, char **arguments);
 int tool_backend(int count, char **arguments);
 int tool_show(int count, char **arguments);

@@ -82,7 +82,7 @@ static REAL TYPE(prepare)(const wb_attention_piece *p, int64_t query, int64_t ke
     return scale;
 }
 
-/* What follows works on whole vectors: behind the scores of a query there is room. */
+/* What follows works on whole vectors: there is room after the scores of a query. */
 enum { TYPE(WAYS) = 2 * LANES };
 
 static REAL TYPE(largest)(int64_t count, const REAL *s) {
@@ -106,7 +106,7 @@ static double TYPE(exponentials)(int64_t count, REAL scale, REAL top, REAL *s) {
     return TOTAL(LOAD(lanes)) + TOTAL(LOAD(lanes + LANES));
 }
 
-/* The same where the largest is infinite: 1 there, as the limit is; behind the scores are -inf. */
+/* The same where the largest is infinite: 1 there, as in the limit; -inf follows the scores. */
 static double TYPE(limits)(int64_t count, REAL scale, REAL top, REAL *s) {
     double sum = 0;
     for (int64_t j = 0; j < count; j++) {

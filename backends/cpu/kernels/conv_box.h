@@ -27,7 +27,7 @@ WB_INLINE void TYPE(copy_over)(REAL *dst, const REAL *src, int64_t count, int64_
     for (; room > 0; room -= LANES, dst += LANES) STORE(dst, none);
 }
 
-/* dst[i] = src[2 * i], likewise; nothing behind the last of them is read */
+/* dst[i] = src[2 * i], likewise; nothing after the last of them is read */
 WB_INLINE void TYPE(copy_even)(REAL *dst, const REAL *src, int64_t count, int64_t room) {
     for (; count > LANES; count -= LANES, room -= LANES, dst += LANES, src += 2 * LANES)
         STORE(dst, EVEN(LOAD(src), LOAD(src + LANES)));
@@ -43,8 +43,8 @@ WB_INLINE void TYPE(copy_even)(REAL *dst, const REAL *src, int64_t count, int64_
     TYPE(copy_over)(dst, src, 0, room);
 }
 
-/* Rows of a box whose numbers begin `from` elements behind theirs, each up to where the next one's
- * begin. */
+/* Rows of a box. Each row's numbers begin `from` elements after the row's start; the row reaches up
+ * to where the numbers of the next row begin. */
 typedef struct TYPE(rows) {
     int64_t part, from, count; /* elements of a row, zeros in front, numbers */
     int64_t step, next;        /* in the source: to the next number, and to the next row */

@@ -10,7 +10,7 @@ typedef struct TYPE(plane) {
     const REAL *y;    /* of the filter gradient, or NULL */
     int64_t at, step; /* the first row in out, or y, and from row to row */
     int exact;        /* last rows of some beyond whose end nothing is written: what a whole vector
-                   * writes beyond the others, the rows behind them overwrite */
+                   * writes beyond the others, the rows after them overwrite */
 } TYPE(plane);
 
 /* As many positions of some rows as a vector has, or the last `lanes` of them. */

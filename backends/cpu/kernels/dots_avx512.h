@@ -13,7 +13,7 @@ WB_INLINE __m256i rounded(wb_f32v sums) {
     return halves;
 }
 
-/* The sixteen numbers of first, and behind them those of second, rounded. */
+/* The sixteen numbers of first, then those of second, rounded. */
 WB_INLINE __m512i rounded_two(wb_f32v first, wb_f32v second) {
     __m512i halves;
     __asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(halves) : "v"(second), "v"(first));
@@ -42,7 +42,7 @@ WB_INLINE wb_f32v pair_up(const void *first, const void *second, int64_t count, 
         return (wb_f32v)_mm512_or_si512(low, _mm512_slli_epi32(high, 16));
     }
     const __m512i row = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const __m512i in_turn = /* row i, and row i of what stands 16 behind it */
+    const __m512i in_turn = /* row i of the first 16, then row i of the next 16 */
         _mm512_or_si512(row, _mm512_slli_epi32(_mm512_add_epi32(row, _mm512_set1_epi32(16)), 16));
     const wb_f32v high = _mm512_maskz_loadu_ps(second ? mask : 0, second);
     const __m512i both = rounded_two(_mm512_maskz_loadu_ps(mask, first), high);

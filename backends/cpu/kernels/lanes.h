@@ -1,4 +1,4 @@
-/* Elements of two vectors a and b, one behind the other, for an element type with LANES lanes (not
+/* Elements of two vectors a and b, one after the other, for an element type with LANES lanes (not
  * guarded: included once for each):
  *
  *     EVEN(a, b), ODD(a, b)            those at even places, at odd places

@@ -108,7 +108,7 @@ WB_INLINE void TYPE(max_block)(int64_t begin, int count, int32_t width, int32_t 
 
 /* block_16(i), block_8(i), block_4(i) or block_1(i) for all of 0 .. n - 1. The last one goes back
  * over what is done already: rows are short, and without vectors most of their time is in the rest.
- * Each is a function of its own: inside another loop, or one behind the other, gcc makes jumps of
+ * Each is a function of its own: inside another loop, or one after the other, gcc makes jumps of
  * their choices instead of vectors. */
 #define IN_BLOCKS(n, block, ...)                                                                   \
     do {                                                                                           \

@@ -1,8 +1,8 @@
 /* Convolutions as kernels.
  *
- * A true convolution is a cross-correlation with the filter turned round: that is done by a
- * program, into scratch memory before, or out of it behind the gradient of the filter. Filters are
- * small.
+ * A true convolution is a cross-correlation with the filter turned round: a program turns it, into
+ * scratch memory before the convolution, or out of scratch memory after the gradient of the filter.
+ * Filters are small.
  *
  * Convolutions go to cuDNN's backend interface as graphs of one operation, (W, H, C, N) being its
  * NCHW. Arrays that are not aligned to 16 bytes take the text. */

@@ -30,7 +30,7 @@ typedef struct wb_conv_shape {
  * it. */
 bool wb_conv_shape_of(const wb_call *call, wb_conv_shape *shape);
 
-/* What has to be padded behind dimension d, so that the window comes to the last place of the
+/* How much padding the end of dimension d needs, so that the window reaches the last place of the
  * output. */
 int64_t wb_conv_pad_after(const wb_conv_shape *shape, int d);
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* The operations that the libraries have behind a product, and with which number. */
+/* The operations that the libraries have as epilogue of a product, and the number of each. */
 static const struct {
     const char *name;
     double number;

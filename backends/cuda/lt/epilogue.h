@@ -1,4 +1,4 @@
-/* Programs behind a matrix product that cuBLASLt and hipBLASLt can compute with it. */
+/* Programs after a matrix product that cuBLASLt and hipBLASLt can compute with it. */
 #ifndef WB_LT_EPILOGUE_H
 #define WB_LT_EPILOGUE_H
 

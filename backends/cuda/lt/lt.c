@@ -3,8 +3,8 @@
  * Products go to cuBLASLt or hipBLASLt as they are: column-major with leading dimensions. A batch
  * whose offsets are not regular becomes up to 64 regular runs, more than that the text. Each shape
  * has two algorithms, for operands aligned to 16 bytes and to their elements; the addresses of a
- * run choose. A program behind a product is taken along if it is exactly a bias, relu, gelu (by
- * tanh) or one of these with a bias, and nobody else reads the product
+ * run choose. The program after a product is computed with it if it is exactly a bias, relu, gelu
+ * (by tanh) or one of these with a bias, and nobody else reads the product
  * (wb_call.is_result_private): a table in epilogue.c from the operations that programs list to
  * epilogues. */
 #include "lt.h"

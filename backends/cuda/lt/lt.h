@@ -82,7 +82,7 @@ wb_gpu_outcome wb_lt_choose(wb_lt_device *device, const wb_lt_shape *shape,
 
 /* ---- kernels (lt.c) ---- */
 
-/* The operations that it has behind products, where the library is there. */
+/* Whether the library is there and has this operation as an epilogue of products. */
 bool wb_lt_takes(const char *name);
 wb_gpu_answer wb_lt_lower(wb_gpu_device *device, const wb_call *call, const wb_program *epilogue,
                           int split, wb_gpu_kernel **kernel);

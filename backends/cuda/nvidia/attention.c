@@ -10,7 +10,7 @@ enum {
     FEATURES_UNIT = 8,       /* both kinds of features are multiples of it */
     FAULTY_FROM = 91000,     /* 9.10.0 and 9.10.1 have attention that is known to be wrong */
     FAULTY_BEFORE = 91002,   /* (cudnn-frontend, sdpa_support_surface.h) */
-    SCRATCH_ALIGNMENT = 256, /* of what lies behind its workspace */
+    SCRATCH_ALIGNMENT = 256, /* of what follows its workspace */
 };
 
 typedef struct attention_kernel {

@@ -51,7 +51,7 @@ bool wb_dnn_is_suitable(const wb_conv_shape *shape, dnn_descriptor config);
 
 /* ---- attention (cudnn_attention.c) ---- */
 
-/* Numbers that the graph is given with each run, behind the arrays. */
+/* Numbers that the graph is given with each run, after the arrays. */
 enum { WB_DNN_SCALE = WB_ATTENTION_TENSORS, WB_DNN_LOW, WB_DNN_VALUES_END };
 
 wb_gpu_outcome wb_dnn_attention_make(const wb_conv_shape *shape, dnn_handle handle,

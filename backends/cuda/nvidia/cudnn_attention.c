@@ -9,7 +9,7 @@ enum { MOST_OPERATIONS = 16 };
 
 typedef struct builder {
     wb_dnn_graph *graph;
-    wb_gpu_outcome outcome; /* the first error; nothing is done behind it */
+    wb_gpu_outcome outcome; /* the first error; nothing is done after it */
     dnn_descriptor operations[MOST_OPERATIONS];
     int count;
     int64_t next; /* identifier of a value between operations */
@@ -148,7 +148,7 @@ static dnn_descriptor point(builder *b, int mode, pointwise p, dnn_descriptor re
 
 /* ---- the graph ---- */
 
-/* Keys behind the query's own place get a score below all others. */
+/* Keys after the query's own place get a score below all others. */
 static dnn_descriptor hide_later(builder *b, const wb_attention_shape *a, dnn_descriptor scores) {
     dnn_descriptor query = between(b, a, DNN_I32, a->keys), key = between(b, a, DNN_I32, a->keys);
     dnn_descriptor is_seen = between(b, a, DNN_BOOL, a->keys);

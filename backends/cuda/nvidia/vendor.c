@@ -70,7 +70,7 @@ static const char *const *compiler_names(void) {
 
 /* ---- errors ---- */
 
-/* Of a library that is no driver, which does not know its own codes. */
+/* For a library that is not a driver, and does not know its own codes. */
 static const char *name_without_driver(gpu_code code) {
     switch (code) {
     case GPU_NOT_INITIALIZED:
@@ -117,7 +117,7 @@ static gpu_code enable_peer(int ordinal, gpu_context context) {
 
 enum { MOST_ARCHITECTURES = 128 };
 
-/* The newest architecture that NVRTC knows and that is no newer than the device's; 0: none; the
+/* The newest architecture that NVRTC knows and that is not newer than the device's; 0: none; the
  * device's, if it does not say. */
 static int best_architecture(int wanted) {
     int list[MOST_ARCHITECTURES], count = 0, best = 0;

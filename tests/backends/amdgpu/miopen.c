@@ -131,7 +131,7 @@ mi_code miopenInitConvolutionNdDescriptor(mi_convolution convolution, int spatia
 
 mi_code miopenSetConvolutionGroupCount(mi_convolution convolution, int groups) {
     MAY_FAIL;
-    if (convolution->spatial == 0 || groups < 1) return MI_BAD_PARAMETER; /* behind Init */
+    if (convolution->spatial == 0 || groups < 1) return MI_BAD_PARAMETER; /* after Init */
     convolution->groups = groups;
     return MI_SUCCESS;
 }

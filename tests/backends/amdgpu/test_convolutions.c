@@ -85,7 +85,7 @@ static wb_array *like(const row *r, const wb_device *device, int ndim, const int
     return numbers(r, device, ndim, sizes, count);
 }
 
-/* The convolution and its two gradients behind one another; -1 with the library's error, else how
+/* The convolution and its two gradients, one after the other; -1 with the library's error, else how
  * many numbers. */
 static int64_t compute(const row *r, const wb_device *device, double *result) {
     int64_t count = 0;
@@ -170,7 +170,7 @@ static void a_shape_is_asked_for_once(void **state) {
 
 enum { RUNS = 8, LAYERS = 8 };
 
-/* True where the same convolutions, one behind the other, come to be launched as a graph. */
+/* True where the same convolutions, one after the other, come to be launched as a graph. */
 static bool becomes_a_graph(void) {
     static const row layer = {"", WB_F32, 4, {6, 5, 3, 2}, {3, 3, 3, 3}, {.pad = {1, 1}}, true};
     const wb_device *gpu = wb_get_device("AMDGPU", 0);

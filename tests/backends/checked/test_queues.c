@@ -61,7 +61,7 @@ static void a_bad_index_comes_at_the_sync(void **state) {
     assert_int_equal(upload(NULL, x, numbers), WB_OK);
     assert_int_equal(upload(NULL, index, places), WB_OK);
     assert_int_equal(run(NULL, gather, "embedding", (void *[]){x, index, y}, 0), WB_OK);
-    assert_int_equal(run_scale(NULL, x, x, 5), WB_OK); /* comes behind it, and is done */
+    assert_int_equal(run_scale(NULL, x, x, 5), WB_OK); /* comes after it, and is done */
     assert_int_equal(download(NULL, found, x), WB_OK);
     assert_false(wb_failed());
     assert_int_equal(sync_queue(NULL), WB_ERROR_ARGUMENT);

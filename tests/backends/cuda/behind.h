@@ -1,4 +1,4 @@
-/* What stands behind products in tests of epilogues. */
+/* What follows products in tests of epilogues. */
 #ifndef WB_TESTS_CUDA_BEHIND_H
 #define WB_TESTS_CUDA_BEHIND_H
 

@@ -206,8 +206,8 @@ gpu_code fake_COMPILER_GetBinary(gpu_program handle, char *binary) {
 
 #ifdef FAKE_HIP
 
-/* hipDeviceProp_t begins with the name; gcnArchName stands far behind it, where each version has it
- * elsewhere. */
+/* hipDeviceProp_t begins with the name; gcnArchName comes much later, at another place in each
+ * version. */
 gpu_code fake_GetDeviceProperties(void *properties, int device) {
     FAKE_ENTER(FAKE_OWN_GetDeviceProperties);
     enum { ARCHITECTURE_AT = 640 };

@@ -17,8 +17,8 @@ static bool is_initialised;
 static int visible[FAKE_MOST_DEVICES], visible_count;
 static fake_context contexts[FAKE_MOST_DEVICES];
 
-/* The first number that is no device hides itself and all behind it (CUDA C programming guide,
- * environment variables). */
+/* The first number that is not a device hides itself and all numbers after it (CUDA C programming
+ * guide, environment variables). */
 static void find_visible(void) {
     const char *at = getenv(hiding);
     const long most = fake_number("FAKE_CUDA_DEVICES", 2);

@@ -130,7 +130,7 @@ typedef struct fake_object {
 
 /* NULL: out of memory. */
 void *fake_object_new(fake_kind kind, size_t size_bytes);
-/* The object behind a handle if it is of that kind; or else NULL. */
+/* The object that a handle stands for, if it is of that kind; else NULL. */
 void *fake_object_of(fake_kind kind, const void *handle);
 
 struct gpu_stream_object {
@@ -269,7 +269,8 @@ struct fake_op {
     void *argument;
 };
 
-/* The stream behind a handle of this context (NULL: its legacy stream); NULL: it is none. */
+/* The stream that a handle of this context stands for (NULL: its legacy stream); NULL: it is not
+ * one. */
 fake_stream *fake_stream_of(fake_context *context, gpu_stream handle);
 /* A copy of the op at the end of the stream, or of the graph that it captures. What it points to is
  * the stream's from now on. */
@@ -287,7 +288,7 @@ void fake_leave_capture(const fake_capture *capture);
 
 enum { FAKE_ARCHITECTURE_BYTES = 64 };
 
-/* What the compiler makes and modules are loaded from: this, and behind it a shared object. */
+/* What the compiler makes and modules are loaded from: this, followed by a shared object. */
 typedef struct fake_image {
     char magic[8];
     char architecture[FAKE_ARCHITECTURE_BYTES];

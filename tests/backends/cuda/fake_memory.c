@@ -58,7 +58,7 @@ static arena *arena_of(int device) {
     return a;
 }
 
-/* The place of the first piece at or behind an offset. */
+/* The place of the first piece at or after an offset. */
 static int place_of(const arena *a, size_t offset) {
     int low = 0, high = a->count;
     while (low < high) {
@@ -71,7 +71,7 @@ static int place_of(const arena *a, size_t offset) {
     return low;
 }
 
-/* An offset with so many free bytes behind it and a gap on both sides, looked for from the cursor
+/* An offset that starts so many free bytes, with a gap on both sides; looked for from the cursor
  * on, then from the beginning. */
 static bool find_room(arena *a, size_t bytes, size_t *offset) {
     const size_t wanted = bytes + 3 * ALIGNMENT; /* with what rounding takes */

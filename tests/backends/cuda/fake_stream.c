@@ -362,7 +362,7 @@ gpu_code fake_EventRecord(gpu_event handle, gpu_stream where) {
 }
 
 /* Within a capture: the stream takes part in it from now on, or the capture's own stream goes on
- * behind those that took part. */
+ * after those that took part. */
 static gpu_code wait_captured(fake_stream *stream, const fake_mark *mark) {
     if (!mark->capture) return fake_capture_invalidate(stream->capture, FAKE_CAPTURE_ISOLATION);
     if (stream->capture && stream->capture != mark->capture)

@@ -255,8 +255,8 @@ static double finish(const struct lt_desc_object *desc, lt_type type, double x, 
     return x;
 }
 
-/* As on cards, what is computed behind a product decides about its algorithm, and that about the
- * last bits: with an epilogue, partial sums of f32 are rounded. */
+/* As on cards, the epilogue of a product decides which algorithm is used, and the algorithm decides
+ * the last bits: with an epilogue, partial sums of f32 are rounded. */
 static double add_up(const struct lt_desc_object *desc, lt_type type, double sum, double term) {
     sum += term;
     return desc->epilogue && type == LT_F32 ? (double)(float)sum : sum;

@@ -54,7 +54,7 @@ static wb_array *attend(const row *r, const wb_device *device, wb_array *q, wb_a
                         .bias = bias, .causal = r->is_causal);
 }
 
-/* The result and the gradients behind it; how many numbers, or -1 with the error. */
+/* The result, then the gradients; how many numbers, or -1 with the error. */
 static int64_t compute(const row *r, const wb_device *device, double *results) {
     int64_t count = 0;
     wb_scope_open();

@@ -84,7 +84,7 @@ typedef struct row {
     const char *how;                 /* "nt": A as it is, B transposed */
     int64_t m, n, k, more;           /* more: of the leading dimensions of A and B than they need */
     int64_t batch, a[8], b[8], c[8]; /* offsets, in matrices; batch 0: one */
-    int64_t shift;                   /* elements that A begins behind an aligned address */
+    int64_t shift;                   /* elements from an aligned address to the beginning of A */
     long calls;                      /* of Matmul; 0: passed on to the text */
 } row;
 

@@ -15,7 +15,7 @@ typedef struct geometry {
     int64_t channels, filters, groups, batch;
 } geometry;
 
-/* name, type; in, kernel, stride, dilation, border before and behind; channels, filters, groups,
+/* name, type; in, kernel, stride, dilation, border before and after; channels, filters, groups,
  * batch */
 static const geometry geometries[] = {
     {"3x3 padded",
@@ -228,7 +228,7 @@ static void what_is_no_convolution_for_it_is_passed_on(void **state) {
     wb_conv_shape shape;
     wb_call call = call_of(&geometries[0], WB_CALL_conv_forward);
     assert_true(wb_conv_shape_of(&call, &shape));
-    call.window.out[0] -= 3; /* less than nothing is padded behind */
+    call.window.out[0] -= 3; /* less than nothing is padded at the end */
     assert_false(wb_conv_shape_of(&call, &shape));
     call = call_of(&geometries[0], WB_CALL_conv_forward);
     call.window.batch = 0;

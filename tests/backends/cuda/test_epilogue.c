@@ -1,4 +1,4 @@
-/* Which programs behind a product are found to be an epilogue of cuBLASLt: asked of the programs
+/* Which programs after a product are recognised as an epilogue of cuBLASLt: asked of the programs
  * that plans really have, by a backend that is the CPU and looks at what it is given. */
 #include "backends/cuda/behind.h"
 #include "backends/cuda/no_vendor.h"

@@ -122,7 +122,7 @@ static void products_go_to_the_library(void **state) {
 /* A training step stores gelu's slope beside its result, which no epilogue of the library does. */
 static const struct step {
     mlp mlp;
-    long fused; /* products with something behind them */
+    long fused; /* products with an epilogue */
 } steps[] = {
     {{"gelu", WB_F32, wb_gelu, 16, false}, 0},
     {{"relu", WB_F32, wb_relu, 16, false}, 1},

@@ -62,7 +62,7 @@ static const struct row {
     {"cuMemsetD8Async", 0},
     {"cuStreamSynchronize", 2}, /* for the loss; for the next batch, by the loader's thread */
     {"cuEventSynchronize", 0},
-    {"cuStreamWaitEvent", 1}, /* a batch comes behind who read the memory before */
+    {"cuStreamWaitEvent", 1}, /* a batch is copied after the last reader of the memory */
     {"cuEventRecord", 1},
     {"cuEventCreate", 0},
     {"cuEventDestroy_v2", 0},

@@ -409,7 +409,7 @@ static int threads_that_part_are_noticed(void) {
 typedef struct row {
     const char *name;
     int (*works)(void);   /* or */
-    void (*breaks)(void); /* behind begin */
+    void (*breaks)(void); /* after begin */
     const char *said;     /* by the stand-in */
     bool is_complaint;    /* else the process ends */
 } row;
