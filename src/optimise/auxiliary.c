@@ -49,7 +49,7 @@ wb_array *wb_aux(const char *name, wb_array *x) {
     return x;
 }
 
-/* /* ---- read after the call ---- */
+/* ---- read after the call ---- */
 
 static wb_array *get(const char *function, const wb_aux_list *list, const char *name) {
     if (!name) return wb_fail_argument_null(function, "the name");

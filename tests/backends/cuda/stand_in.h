@@ -7,7 +7,7 @@
 
 static char stand_in[1024];
 
-/* /* after use_fake_driver */
+/* after use_fake_driver */
 static void use_stand_in(const char *file) {
     const char *driver = getenv(DRIVER_VARIABLE);
     const int folder = (int)(strrchr(driver, '/') - driver);
