@@ -6,8 +6,6 @@
 #include "base/text.h"
 #include "optimise/optimiser.h"
 
-enum { WB_COMPARE_EVERY = 1000 }; /* steps */
-
 /* Before a step: settings where none has been compared, then parameters, states and the number of
  * steps where that is due. A collective. */
 wb_status wb_compare_if_due(wb_optimiser *optimiser);
