@@ -43,18 +43,16 @@ wb_array *wb_argsort(wb_array *x, int dim, bool is_descending) {
 
 /* ---- values at positions ---- */
 
-/* x (inner, size, outer) at positions (inner, count, outer), as one list; those out of range are an
- * error when they are computed, which calls them `what`. */
-static wb_array *take(const char *what, wb_array *x, wb_array *index, int dim) {
+/* x (inner, size, outer) at positions (inner, count, outer), which are in range, as one list. */
+static wb_array *take(wb_array *x, wb_array *index, int dim) {
     const int64_t inner = wb_count_sizes(dim, x->sizes), size = x->sizes[dim];
     const int64_t outer = wb_count_sizes(x->ndim - dim - 1, x->sizes + dim + 1);
     wb_array *lines = wb_reshape(index, inner, index->sizes[dim], outer);
     wb_array *place = ADD(wb_iota(WB_I64, 0, inner, 1, 1),
                           MUL(wb_iota(WB_I64, 2, 1, 1, outer), NUM((double)(inner * size))));
     place = ADD(MUL(lines, NUM((double)inner)), place);
-    wb_array *good = AND(GE(lines, NUM(0)), LT(lines, NUM((double)size)));
-    wb_array *at = wb_reshape(SELECT(good, place, NUM(-1)), wb_count(index));
-    wb_array *values = wb_gather_named(what, wb_reshape(x, wb_count(x)), at, 0);
+    wb_array *at = wb_reshape(place, wb_count(index));
+    wb_array *values = wb_gather(wb_reshape(x, wb_count(x)), at, 0);
     return values ? wb_reshape_make(values, index->ndim, index->sizes) : NULL;
 }
 
@@ -80,15 +78,16 @@ wb_array *wb_take_along(wb_array *x, wb_array *index, int dim) {
                             "%d, got %s",
                             wb_text_of(x), dim, wb_text_of(index));
     if (!wb_check_positions("take_along: index", index, x->sizes[dim])) return NULL;
+    if (!wb_is_readable(index)) index = wb_guarded_index("take_along", index, x->sizes[dim]);
     index = wb_cast(index, WB_I64);
-    return index ? take("take_along: position", x, index, dim) : NULL;
+    return index ? take(x, index, dim) : NULL;
 }
 
 wb_array *wb_sort(wb_array *x, int dim, bool is_descending) {
     if (!wb_is_usable(x)) return wb_refuse("sort", x, "x");
     dim = wb_check_dim_of("sort", dim, x);
     wb_array *places = dim < 0 ? NULL : wb_argsort(x, dim, is_descending);
-    return places ? take("sort", x, places, dim) : NULL;
+    return places ? take(x, places, dim) : NULL;
 }
 
 wb_array *wb_top_k(wb_array *x, int64_t k, int dim, wb_array **positions) {
@@ -102,7 +101,7 @@ wb_array *wb_top_k(wb_array *x, int64_t k, int dim, wb_array **positions) {
                             "got %lld",
                             (long long)x->sizes[dim], dim, wb_text_of(x), (long long)k);
     wb_array *first = wb_slice(descending(x, dim), dim, 0, k, 1);
-    wb_array *values = first ? take("top_k", x, first, dim) : NULL;
+    wb_array *values = first ? take(x, first, dim) : NULL;
     if (positions && values) *positions = first;
     return values;
 }

@@ -222,6 +222,9 @@ static void a_computed_position_names_layer_or_loss(void **state) {
     expect_late(wb_scatter_max(base, computed(bad), ones, 0), "scatter_max: index 2 at place 1");
     expect_late(wb_scatter_min(base, computed(bad), ones, 0), "scatter_min: index 2 at place 1");
     expect_late(wb_scatter_mul(base, computed(bad), ones, 0), "scatter_mul: index 2 at place 1");
+    wb_array *square = wb_reshape(wb_vector_of(WB_I32, 0, 1, 1, 2), 2, 2);
+    expect_late(wb_take_along(wb_ones(WB_F32, 2, 2), computed(square), 0),
+                "take_along: index 2 at ");
     wb_free(words), wb_free(bag), wb_free(own), wb_free(eager);
 }
 
