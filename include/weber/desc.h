@@ -24,8 +24,9 @@
  * Settings without a name, by position, are those that every call gives; a list is in braces of its
  * own: wb_conv({3, 3}, 1, 16).
  *
- * C++: members have the same defaults there, so that `wb_dense_desc d; d.in = 2;` is right from
- * C++14 on, and from C++20 on the macros work with named settings, in the members' order. */
+ * C++: members have the same defaults there, so that `wb_dense_desc d{}; d.in = 2;` is right from
+ * C++14 on (without the braces the members that have no default are not set), and from C++20 on the
+ * macros work with named settings, in the members' order. */
 #ifndef WEBER_DESC_H
 #define WEBER_DESC_H
 
