@@ -283,7 +283,7 @@ static void put_default_each(wb_writer *w, const wb_field *f) {
 
 static bool check_padding(const wb_member *m) {
     int64_t *pad = m->numbers, *more = pad + WB_MOST_SIZES;
-    wb_spread_all(m->n, more);
+    wb_plain_numbers(m->n, more);
     if (!wb_check_padding(m->layer->class_->name, m->n, pad)) return false;
     for (int i = 0; i < WB_MOST_SIZES; i++) {
         if (i >= m->n) pad[i] = more[i] = 0;

@@ -261,6 +261,8 @@ wb_array *wb_copied(wb_array *x);
 void wb_repeat_last(int n, int64_t *numbers);
 /* Of three numbers, WB_ALL's for n dimensions: those that are the number before. */
 void wb_spread_all(int n, int64_t *numbers);
+/* The same, and of WB_EACH's those that are a 0: numbers as they count. */
+void wb_plain_numbers(int n, int64_t *numbers);
 /* Fails, with both ways to write it, if only the first of n paddings are given; then WB_NONE_ and
  * WB_SAME_ become what they stand for. pad has three numbers. */
 bool wb_check_padding(const char *function, int n, int64_t *pad);

@@ -62,6 +62,12 @@ void wb_spread_all(int n, int64_t *numbers) {
         if (numbers[i] == WB_SAME_) numbers[i] = i < n ? numbers[i - 1] : 0;
 }
 
+void wb_plain_numbers(int n, int64_t *numbers) {
+    wb_spread_all(n, numbers);
+    for (int i = 0; i < 3; i++)
+        if (numbers[i] == WB_NONE_) numbers[i] = 0;
+}
+
 void wb_repeat_last(int n, int64_t *numbers) {
     wb_spread_all(n, numbers);
     for (int i = 1; i < n; i++)
@@ -90,8 +96,7 @@ bool wb_check_padding(const char *function, int n, int64_t *pad) {
                       function, given, n, all, each);
         return false;
     }
-    for (int i = 0; i < n; i++)
-        if (pad[i] == WB_NONE_) pad[i] = 0;
+    wb_plain_numbers(n, pad);
     return true;
 }
 
@@ -111,7 +116,7 @@ static bool geometry(const char *function, const wb_window_desc *given, const wb
     wb_repeat_last(w->nspatial, desc->kernel);
     wb_repeat_last(w->nspatial, desc->stride);
     wb_repeat_last(w->nspatial, desc->dilation);
-    wb_spread_all(w->nspatial, desc->pad_more);
+    wb_plain_numbers(w->nspatial, desc->pad_more);
     if (!wb_check_padding(function, w->nspatial, desc->pad)) return false;
     for (int i = 0; i < 3; i++) {
         const bool used = i < w->nspatial;

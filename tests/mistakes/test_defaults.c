@@ -153,6 +153,11 @@ static void paddings_of_all_and_of_each(void **state) {
     wb_layer *conv = wb_conv({3, 3}, 1, 1, .pad = WB_EACH(1, 0), .stride = WB_ALL(1));
     assert_sizes(wb_apply(conv, x), 5, 4, 1, 1);
     wb_free(conv);
+    conv = wb_conv({3, 3}, 1, 1, .pad_more = WB_EACH(1, 0));
+    assert_sizes(wb_apply(conv, x), 4, 4, 1, 1);
+    wb_free(conv);
+    assert_sizes(wb_maxpool_op(x, .kernel = {3}, .stride = {1}, .pad_more = WB_EACH(0, 2)), 3, 6, 1,
+                 1);
     assert_null(wb_conv({3, 3}, 1, 1, .pad = {1}));
     assert_error(WB_ERROR_ARGUMENT,
                  "Conv: pad is given for 1 of 2 dimensions: write WB_ALL(1) or WB_EACH(1, 0)");
