@@ -107,3 +107,11 @@ include(${tests_dir}/device/plugins/plugins.cmake)
 include(${tests_dir}/backends/cuda/fake.cmake)
 include(${tests_dir}/backends/cuda/libraries.cmake)
 include(${tests_dir}/backends/metal/fake.cmake)
+
+# What the headers say changes for the fuzz targets, too: they are compiled here, and linked where WEBER_FUZZ is on.
+if(NOT WEBER_SANITIZE)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fuzz/fuzz_*.c)
+  add_library(weber_fuzz_sources OBJECT ${sources})
+  weber_test_settings(weber_fuzz_sources)
+  add_dependencies(tests weber_fuzz_sources)
+endif()

@@ -107,7 +107,7 @@ static void put_binary(maker *m) {
 
 static void put_scalar(maker *m, unsigned char type, size_t size) {
     begin_element(m, type);
-    put_number(m, type == 8 ? take(m) & 1 : (int8_t)take(m), size);
+    put_number(m, type == 8 ? (int)(take(m) & 1) : (int8_t)take(m), size);
 }
 
 static void put_word(maker *m) {

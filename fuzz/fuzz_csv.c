@@ -24,7 +24,7 @@ static void put_field(FILE *out, const char *field, char behind) {
 
 static void put_table(FILE *out, const wb_csv *csv, const wb_csv_desc *desc) {
     const int64_t columns = wb_csv_columns(csv);
-    for (int64_t row = desc->no_header ? 0 : -1; row < wb_csv_rows(csv); row++)
+    for (int64_t row = desc->header ? -1 : 0; row < wb_csv_rows(csv); row++)
         for (int64_t i = 0; i < columns; i++)
             put_field(out, row < 0 ? wb_csv_name(csv, i) : wb_csv_text(csv, row, i),
                       i + 1 < columns ? desc->separator : '\n');
