@@ -108,17 +108,17 @@ static float *floats(int64_t count) {
 static wb_window window_of(const layer *l) {
     const int out = (l->in + 2 * l->pad - l->kernel) / l->stride + 1;
     return (wb_window){.dtype = WB_F32,
-                       .in = {l->in, l->in, 1},
-                       .out = {out, out, 1},
-                       .kernel = {l->kernel, l->kernel, 1},
-                       .stride = {l->stride, l->stride, 1},
-                       .dilation = {1, 1, 1},
-                       .pad = {l->pad, l->pad, 0},
-                       .channels = l->channels,
-                       .filters = l->filters,
-                       .groups = l->groups,
-                       .batch = l->batch,
-                       .flip = true};
+                       .call.in = {l->in, l->in, 1},
+                       .call.out = {out, out, 1},
+                       .call.kernel = {l->kernel, l->kernel, 1},
+                       .call.stride = {l->stride, l->stride, 1},
+                       .call.dilation = {1, 1, 1},
+                       .call.pad = {l->pad, l->pad, 0},
+                       .call.channels = l->channels,
+                       .call.filters = l->filters,
+                       .call.groups = l->groups,
+                       .call.batch = l->batch,
+                       .call.flip = true};
 }
 
 /* ---- one convolution of ours ---- */
@@ -299,8 +299,9 @@ static void compare(const own *o, const layer *l, bool has_peer, int rounds) {
     const wb_window *w = o->window;
     double ours[ROUNDS], theirs[ROUNDS];
     peer p;
-    const double flops = 2. * (double)(w->out[0] * w->out[1] * w->filters * w->batch) *
-                         (double)(w->kernel[0] * w->kernel[1] * w->channels / w->groups);
+    const double flops =
+        2. * (double)(w->call.out[0] * w->call.out[1] * w->call.filters * w->call.batch) *
+        (double)(w->call.kernel[0] * w->call.kernel[1] * w->call.channels / w->call.groups);
     has_peer = has_peer && peer_make(&p, o->kind, l, w);
     for (int i = -1; i < rounds; i++) { /* the first round warms up */
         const int at = i < 0 ? 0 : i;
@@ -317,9 +318,10 @@ static void compare(const own *o, const layer *l, bool has_peer, int rounds) {
 
 static void run_layer(const layer *l, bool has_peer, int rounds) {
     const wb_window w = window_of(l);
-    float *x = floats(w.in[0] * w.in[1] * w.channels * w.batch);
-    float *y = floats(w.out[0] * w.out[1] * w.filters * w.batch);
-    float *k = floats(w.kernel[0] * w.kernel[1] * w.channels / w.groups * w.filters);
+    float *x = floats(w.call.in[0] * w.call.in[1] * w.call.channels * w.call.batch);
+    float *y = floats(w.call.out[0] * w.call.out[1] * w.call.filters * w.call.batch);
+    float *k = floats(w.call.kernel[0] * w.call.kernel[1] * w.call.channels / w.call.groups *
+                      w.call.filters);
     for (wb_conv_kind kind = WB_CONV_FORWARD; kind <= WB_CONV_FILTER; kind++) {
         own ours = own_of(kind, &w, x, k, y);
         compare(&ours, l, has_peer, rounds);

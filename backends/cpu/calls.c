@@ -27,21 +27,7 @@ static wb_gemm gemm_of(const wb_call *call) {
 }
 
 static wb_window window_of(const wb_call *call) {
-    const wb_window_call *w = &call->window;
-    wb_window window = {.dtype = call->dtype,
-                        .channels = w->channels,
-                        .filters = w->filters,
-                        .groups = w->groups,
-                        .batch = w->batch,
-                        .flip = w->flip,
-                        .keeps = call->is_fixed};
-    memcpy(window.in, w->in, sizeof window.in);
-    memcpy(window.out, w->out, sizeof window.out);
-    memcpy(window.kernel, w->kernel, sizeof window.kernel);
-    memcpy(window.stride, w->stride, sizeof window.stride);
-    memcpy(window.dilation, w->dilation, sizeof window.dilation);
-    memcpy(window.pad, w->pad, sizeof window.pad);
-    return window;
+    return (wb_window){.call = call->window, .dtype = call->dtype, .keeps = call->is_fixed};
 }
 
 /* ---- products ---- */

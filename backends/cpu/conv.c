@@ -28,9 +28,11 @@ static bool is_filtered(wb_conv_kind kind, const wb_window *window) {
 static wb_window flat_of(const wb_window *window) {
     wb_window w = *window;
     for (int d = 0; d < 3; d++)
-        if (w.kernel[d] != 1 || w.stride[d] != 1 || w.pad[d] != 0 || w.in[d] != w.out[d]) return w;
-    const int64_t plane = w.in[0] * w.in[1] * w.in[2];
-    for (int d = 0; d < 3; d++) w.in[d] = w.out[d] = d == 0 ? plane : 1;
+        if (w.call.kernel[d] != 1 || w.call.stride[d] != 1 || w.call.pad[d] != 0 ||
+            w.call.in[d] != w.call.out[d])
+            return w;
+    const int64_t plane = w.call.in[0] * w.call.in[1] * w.call.in[2];
+    for (int d = 0; d < 3; d++) w.call.in[d] = w.call.out[d] = d == 0 ? plane : 1;
     return w;
 }
 
@@ -38,9 +40,10 @@ static wb_window flat_of(const wb_window *window) {
 enum { MANY_POSITIONS = 1024 };
 
 static int64_t kept_bytes(wb_conv_kind kind, const wb_window *w) {
-    const int64_t in = w->in[0] * w->in[1] * w->in[2], out = w->out[0] * w->out[1] * w->out[2];
+    const int64_t in = w->call.in[0] * w->call.in[1] * w->call.in[2],
+                  out = w->call.out[0] * w->call.out[1] * w->call.out[2];
     if (!w->keeps || kind == WB_CONV_FILTER || wb_depthwise_takes(w) ||
-        wb_conv_least(in, out) * w->batch >= MANY_POSITIONS)
+        wb_conv_least(in, out) * w->call.batch >= MANY_POSITIONS)
         return 0;
     return is_filtered(kind, w) ? wb_winograd_kept(kind, w) : wb_conv_gather_kept(kind, w);
 }

@@ -3,16 +3,16 @@
 #include "conv_plan.h"
 
 static wb_conv_axis forward_axis(const wb_window *w, int d) {
-    return (wb_conv_axis){.in = w->in[d],
-                          .grid = w->out[d],
-                          .step = w->stride[d],
-                          .taps = w->kernel[d],
-                          .offset = -w->pad[d],
-                          .offset_step = w->dilation[d],
-                          .tap = w->flip ? w->kernel[d] - 1 : 0,
-                          .tap_step = w->flip ? -1 : 1,
-                          .kernel = w->kernel[d],
-                          .out = w->out[d],
+    return (wb_conv_axis){.in = w->call.in[d],
+                          .grid = w->call.out[d],
+                          .step = w->call.stride[d],
+                          .taps = w->call.kernel[d],
+                          .offset = -w->call.pad[d],
+                          .offset_step = w->call.dilation[d],
+                          .tap = w->call.flip ? w->call.kernel[d] - 1 : 0,
+                          .tap_step = w->call.flip ? -1 : 1,
+                          .kernel = w->call.kernel[d],
+                          .out = w->call.out[d],
                           .out_step = 1};
 }
 
@@ -21,23 +21,25 @@ static int64_t divisor(int64_t a, int64_t b) { return b == 0 ? a : divisor(b, a 
 /* Position q = phase + stride i of dx meets y at (q + pad - dilation t) / stride, where that is
  * whole. */
 static wb_conv_axis data_axis(const wb_window *w, int d, int64_t phase) {
-    const int64_t kernel = w->kernel[d], stride = w->stride[d], dilation = w->dilation[d];
+    const int64_t kernel = w->call.kernel[d], stride = w->call.stride[d],
+                  dilation = w->call.dilation[d];
     const int64_t common = divisor(stride, dilation), spacing = stride / common;
-    wb_conv_axis axis = {.in = w->out[d],
-                         .grid = w->in[d] > phase ? wb_conv_ceil(w->in[d] - phase, stride) : 0,
+    wb_conv_axis axis = {.in = w->call.out[d],
+                         .grid = w->call.in[d] > phase ? wb_conv_ceil(w->call.in[d] - phase, stride)
+                                                       : 0,
                          .step = 1,
                          .offset_step = -dilation / common,
                          .kernel = kernel,
-                         .out = w->in[d],
+                         .out = w->call.in[d],
                          .first = phase,
                          .out_step = stride};
     int64_t tap = 0;
-    while (tap < spacing && (phase + w->pad[d] - tap * dilation) % stride != 0) tap++;
+    while (tap < spacing && (phase + w->call.pad[d] - tap * dilation) % stride != 0) tap++;
     if (tap == spacing || tap >= kernel) return axis;
     axis.taps = (kernel - 1 - tap) / spacing + 1;
-    axis.offset = (phase + w->pad[d] - tap * dilation) / stride;
-    axis.tap = w->flip ? kernel - 1 - tap : tap;
-    axis.tap_step = w->flip ? -spacing : spacing;
+    axis.offset = (phase + w->call.pad[d] - tap * dilation) / stride;
+    axis.tap = w->call.flip ? kernel - 1 - tap : tap;
+    axis.tap_step = w->call.flip ? -spacing : spacing;
     return axis;
 }
 
@@ -54,27 +56,29 @@ static void finish(wb_conv_plan *plan) {
 }
 
 wb_conv_plan wb_conv_forward_plan(const wb_window *w) {
-    const int64_t taps = w->kernel[0] * w->kernel[1] * w->kernel[2];
+    const int64_t taps = w->call.kernel[0] * w->call.kernel[1] * w->call.kernel[2];
     wb_conv_plan plan = {.size = wb_dtype_size(w->dtype),
                          .axis = {forward_axis(w, 0), forward_axis(w, 1), forward_axis(w, 2)},
-                         .inner = w->channels / w->groups,
-                         .outer = w->filters / w->groups,
-                         .groups = w->groups,
-                         .batch = w->batch,
+                         .inner = w->call.channels / w->call.groups,
+                         .outer = w->call.filters / w->call.groups,
+                         .groups = w->call.groups,
+                         .batch = w->call.batch,
                          .inner_stride = taps,
-                         .outer_stride = taps * (w->channels / w->groups)};
+                         .outer_stride = taps * (w->call.channels / w->call.groups)};
     finish(&plan);
     return plan;
 }
 
-int64_t wb_conv_phases(const wb_window *w) { return w->stride[0] * w->stride[1] * w->stride[2]; }
+int64_t wb_conv_phases(const wb_window *w) {
+    return w->call.stride[0] * w->call.stride[1] * w->call.stride[2];
+}
 
 wb_conv_plan wb_conv_data_plan(const wb_window *w, int64_t phase) {
     wb_conv_plan plan = wb_conv_forward_plan(w);
-    for (int d = 0; d < 3; d++, phase /= w->stride[d - 1])
-        plan.axis[d] = data_axis(w, d, phase % w->stride[d]);
-    plan.inner = w->filters / w->groups;
-    plan.outer = w->channels / w->groups;
+    for (int d = 0; d < 3; d++, phase /= w->call.stride[d - 1])
+        plan.axis[d] = data_axis(w, d, phase % w->call.stride[d]);
+    plan.inner = w->call.filters / w->call.groups;
+    plan.outer = w->call.channels / w->call.groups;
     const int64_t stride = plan.inner_stride;
     plan.inner_stride = plan.outer_stride;
     plan.outer_stride = stride;

@@ -34,7 +34,8 @@ static int64_t box_bytes(const wb_conv_plan *plan) {
 }
 
 bool wb_depthwise_takes(const wb_window *w) {
-    if (w->groups < LEAST_CHANNELS || w->channels != w->groups || w->filters != w->groups)
+    if (w->call.groups < LEAST_CHANNELS || w->call.channels != w->call.groups ||
+        w->call.filters != w->call.groups)
         return false;
     for (wb_conv_kind kind = WB_CONV_FORWARD; kind <= WB_CONV_DATA; kind++) {
         const wb_conv_plan plan = wb_conv_plan_of(kind, w, 0);
@@ -149,11 +150,11 @@ void wb_depthwise(wb_conv_kind kind, const wb_window *w, const void *a, const vo
         wb_lanes(kind, w, a, b, out, scratch, done, context);
         return;
     }
-    const int64_t *sizes = kind == WB_CONV_DATA ? w->in : w->out;
+    const int64_t *sizes = kind == WB_CONV_DATA ? w->call.in : w->call.out;
     job j = {.kind = kind,
              .cut = cut_of(kind, w),
              .piece = {.source = a, .other = b, .out = out},
-             .channels = w->groups,
+             .channels = w->call.groups,
              .positions = sizes[0] * sizes[1] * sizes[2],
              .done = done,
              .context = context};

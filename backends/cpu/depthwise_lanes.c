@@ -32,10 +32,11 @@ typedef struct job {
 
 /* With a stride, rows would be taken apart and put together again. */
 bool wb_lanes_takes(const wb_window *w) {
-    const int64_t row = wb_conv_most(w->in[0], w->out[0]) * (int64_t)wb_dtype_size(w->dtype);
-    return (row <= SHORT_BYTES || w->stride[0] > 1) &&
-           w->in[0] * w->in[1] * w->in[2] <= MOST_POSITIONS &&
-           w->out[0] * w->out[1] * w->out[2] <= MOST_POSITIONS;
+    const int64_t row =
+        wb_conv_most(w->call.in[0], w->call.out[0]) * (int64_t)wb_dtype_size(w->dtype);
+    return (row <= SHORT_BYTES || w->call.stride[0] > 1) &&
+           w->call.in[0] * w->call.in[1] * w->call.in[2] <= MOST_POSITIONS &&
+           w->call.out[0] * w->call.out[1] * w->call.out[2] <= MOST_POSITIONS;
 }
 
 static int64_t table_of(const wb_conv_plan *plan) {
@@ -153,8 +154,8 @@ void wb_lanes(wb_conv_kind kind, const wb_window *w, const void *a, const void *
     job j = {.kind = kind,
              .cut = cut_of(kind, w),
              .piece = {.source = a, .other = b, .out = out},
-             .filters = w->groups,
-             .batch = w->batch,
+             .filters = w->call.groups,
+             .batch = w->call.batch,
              .done = done,
              .context = context};
     prepare(&j, w, scratch);

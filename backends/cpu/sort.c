@@ -106,7 +106,7 @@ static void run_piece(void *context, int64_t piece, int worker) {
     for (int64_t n = piece * each; n < (last < all ? last : all); n++) {
         const int64_t block = n % blocks, line = n / blocks;
         const int64_t begin = block * k->merged, end = begin + k->merged;
-        const row r = {.dtype = k->index_dtype,
+        const row r = {.dtype = (uint8_t)k->index_dtype,
                        .x = c->a[0],
                        .inner = k->inner,
                        .from = (const int64_t *)(const void *)c->a[1],

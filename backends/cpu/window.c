@@ -50,7 +50,7 @@ static void run(window_op op, bool reversed, int64_t small, wb_window_plane plan
     const int64_t work = small + large;
     planes p = {.plane = plane,
                 .run = table[wb_cpu_isa()][op][w->dtype == WB_F64],
-                .count = w->channels * w->batch,
+                .count = w->call.channels * w->call.batch,
                 .in_step = reversed ? small : large,
                 .out_step = reversed ? large : small,
                 .index_step = small};

@@ -1,26 +1,19 @@
-/* Convolutions, pools, unfold and fold on the CPU.
- *
- * Arrays are (spatial..., channels, batch), first dimension fastest: x (W, H, D, C, N),
- * w (kw, kh, kd, C / groups, K), y (W', H', D', K, N), dense. One or two spatial dimensions have
- * the others of size 1. W' = floor((W + pad_lo + pad_hi - dilation (kw - 1) - 1) / stride) + 1. */
+/* Convolutions, pools, unfold and fold on the CPU: wb_window_call of weber/calls.h says what of
+ * which sizes. Dense arrays, first dimension fastest: x (W, H, D, C, N), w (kw, kh, kd, C / groups,
+ * K), y (W', H', D', K, N); W' = floor((W + pad_lo + pad_hi - dilation (kw - 1) - 1) / stride) + 1.
+ */
 #ifndef WB_CPU_WINDOW_H
 #define WB_CPU_WINDOW_H
+
+#include <weber/calls.h>
 
 #include "gemm.h"
 
 typedef struct wb_window {
+    wb_window_call call;
     wb_dtype dtype; /* WB_F32 or WB_F64 */
-    int64_t in[3];  /* spatial sizes of x */
-    int64_t out[3]; /* spatial sizes of y */
-    int64_t kernel[3], stride[3], dilation[3];
-    int64_t pad[3];   /* before; what lies beyond the end follows from in and out */
-    int64_t channels; /* C of x */
-    int64_t filters;  /* K of y; for pools equal to channels */
-    int64_t groups;   /* divides both */
-    int64_t batch;    /* N */
-    bool flip;        /* true convolution: the kernel is read backwards (Flux's Conv) */
-    bool keeps;       /* wb_cpu_conv_keep makes the weights ready, where it takes them */
-    void *kept;       /* where it did, or NULL */
+    bool keeps;     /* wb_cpu_conv_keep makes the weights ready, where it takes them */
+    void *kept;     /* where it did, or NULL */
 } wb_window;
 
 /* y = conv(x, w); dx = adjoint in x of it applied to y; dw = adjoint in w of it. scratch: see

@@ -34,13 +34,13 @@ WB_ISA_LIST(WB_DECLARE)
 #undef WB_DECLARE_PLANE
 
 static inline int64_t wb_window_plane_in(const wb_window *w) {
-    return w->in[0] * w->in[1] * w->in[2];
+    return w->call.in[0] * w->call.in[1] * w->call.in[2];
 }
 static inline int64_t wb_window_plane_out(const wb_window *w) {
-    return w->out[0] * w->out[1] * w->out[2];
+    return w->call.out[0] * w->call.out[1] * w->call.out[2];
 }
 static inline int64_t wb_window_taps(const wb_window *w) {
-    return w->kernel[0] * w->kernel[1] * w->kernel[2];
+    return w->call.kernel[0] * w->call.kernel[1] * w->call.kernel[2];
 }
 
 #endif

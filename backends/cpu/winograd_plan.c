@@ -19,29 +19,29 @@ enum {
 
 wb_winograd_plan wb_winograd_plan_of(wb_conv_kind kind, const wb_window *w) {
     const bool is_data = kind == WB_CONV_DATA;
-    wb_winograd_plan p = {.inner = is_data ? w->filters : w->channels,
-                          .outer = is_data ? w->channels : w->filters,
-                          .batch = w->batch,
-                          .inner_stride = is_data ? 9 * w->channels : 9,
-                          .outer_stride = is_data ? 9 : 9 * w->channels,
-                          .turned = w->flip != is_data};
+    wb_winograd_plan p = {.inner = is_data ? w->call.filters : w->call.channels,
+                          .outer = is_data ? w->call.channels : w->call.filters,
+                          .batch = w->call.batch,
+                          .inner_stride = is_data ? 9 * w->call.channels : 9,
+                          .outer_stride = is_data ? 9 : 9 * w->call.channels,
+                          .turned = w->call.flip != is_data};
     for (int d = 0; d < 2; d++) {
-        p.in[d] = is_data ? w->out[d] : w->in[d];
-        p.out[d] = is_data ? w->in[d] : w->out[d];
-        p.pad[d] = is_data ? 2 - w->pad[d] : w->pad[d];
+        p.in[d] = is_data ? w->call.out[d] : w->call.in[d];
+        p.out[d] = is_data ? w->call.in[d] : w->call.out[d];
+        p.pad[d] = is_data ? 2 - w->call.pad[d] : w->call.pad[d];
         p.tiles[d] = wb_conv_ceil(p.out[d], 2);
     }
     return p;
 }
 
 bool wb_winograd_takes(wb_conv_kind kind, const wb_window *w) {
-    if (w->groups != 1 || w->channels < LEAST_CHANNELS || w->filters < LEAST_CHANNELS ||
-        w->channels * w->filters < LEAST_FILTERS || w->in[2] != 1 || w->out[2] != 1 ||
-        w->kernel[2] != 1)
+    if (w->call.groups != 1 || w->call.channels < LEAST_CHANNELS ||
+        w->call.filters < LEAST_CHANNELS || w->call.channels * w->call.filters < LEAST_FILTERS ||
+        w->call.in[2] != 1 || w->call.out[2] != 1 || w->call.kernel[2] != 1)
         return false;
     for (int d = 0; d < 2; d++)
-        if (w->kernel[d] != 3 || w->stride[d] != 1 || w->dilation[d] != 1 || w->pad[d] < 0 ||
-            w->pad[d] > 2 || w->in[d] < 2 || w->out[d] < 2)
+        if (w->call.kernel[d] != 3 || w->call.stride[d] != 1 || w->call.dilation[d] != 1 ||
+            w->call.pad[d] < 0 || w->call.pad[d] > 2 || w->call.in[d] < 2 || w->call.out[d] < 2)
             return false;
     const wb_winograd_plan p = wb_winograd_plan_of(kind, w);
     if (kind == WB_CONV_FILTER &&

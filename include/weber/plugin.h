@@ -1,4 +1,4 @@
-/* weber/plugin.h: everything that a backend sees of Weber.
+/* weber/plugin.h: everything that a backend sees of Weber, with weber/calls.h.
  *
  * A backend is a folder: one shared object libweber_NAME.so with one exported symbol, weber_plugin,
  * which takes the table of its host and gives its own. It names devices, gives memory, turns
@@ -20,13 +20,14 @@
 #ifndef WEBER_PLUGIN_H
 #define WEBER_PLUGIN_H
 
+#include "calls.h"
 #include "error.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 18 };
+enum { WB_PLUGIN_ABI = 19 };
 
 /* ---- programs ---- */
 
@@ -205,60 +206,6 @@ static inline wb_call_row wb_call_row_of(wb_call_kind kind) {
     };
     return rows[kind];
 }
-
-/* C (m, n) = op(A) op(B), column-major with leading dimensions; batch entries at offsets in
- * elements. */
-typedef struct wb_matmul_call {
-    bool transpose_a, transpose_b;
-    int64_t m, n, k, lda, ldb, ldc, batch;
-    const int64_t *offset_a, *offset_b,
-        *offset_c; /* batch numbers each; NULL for batch 1; live as long as the kernel */
-} wb_matmul_call;
-
-/* Dense arrays (spatial..., channels, batch); unused spatial dimensions have size 1. */
-typedef struct wb_window_call {
-    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
-    int64_t channels, filters, groups, batch;
-    bool flip;
-} wb_window_call;
-
-/* x (inner, size, outer); index has count entries (0: there is none); y (inner, count, outer).
- *
- * merge_runs: keys (inner, size, outer), and positions of the same sizes in i64; each run of `run`
- * positions is in the keys' order. The result has the positions with each run of `merged` in order,
- * made of at most 32 of the former. The last run of either kind may be shorter. -0 equals 0, a NaN
- * is above all numbers, equals stay in order.
- *
- * argmax: keys (inner, size, outer); y (inner, ceil(size / run), outer) in i64 is, for each run of
- * `run`, the position along the dimension of its first largest key, in the same order. */
-typedef struct wb_index_call {
-    int64_t inner, size, outer, count;
-    int64_t run;         /* argmax, merge_runs */
-    int64_t merged;      /* merge_runs */
-    uint8_t index_dtype; /* WB_I32 or WB_I64; of keys, also WB_F32 or WB_F64 */
-} wb_index_call;
-
-/* q (dk, heads, queries, batch), k (dk, kv_heads, keys, batch), v (dv, kv_heads, keys, batch), y
- * (dv, heads, queries, batch), in the call's type; sums (queries, heads, batch). All are dense, but
- * q, k and v may be parts of wider arrays on devices that read those (reads_parts). Head h reads k
- * and v of head h / (heads / kv_heads). For each head and entry of the batch
- *
- *     s(j, i) = k_j' q_i / sqrt(dk) + bias(j, i);  y_i = sum over j of softmax(s)(j, i) v_j
- *     sums(i) = log(sum over j of e^s(j, i))
- *
- * over the keys j that query i sees: those of its mask and, if causal, up to i + keys - queries,
- * whose scores are not -inf. A query that sees none has y 0 and sums infinite. Arguments of
- * attention: q, k, v, mask, bias, y, sums; of attention_backward, which is given y, sums and the
- * cotangent dy: q, k, v, y, sums, dy, mask, bias, dq, dk, dv. */
-typedef struct wb_attention_call {
-    int64_t dk, dv, queries, keys, heads, kv_heads, batch;
-    bool is_causal, has_mask, has_bias; /* where false, there is no such argument */
-    /* of mask (bool) and bias, in elements: from key to key, query to query, head to head and along
-     * the batch; 0: the same for all */
-    int64_t mask_strides[4], bias_strides[4];
-    /* of q, k and v, in elements: from query to query or key to key, and along the batch */
-    int64_t q_strides[2], k_strides[2], v_strides[2];
-} wb_attention_call;
 
 enum { WB_CALL_ARGUMENTS = 12 }; /* at most */
 

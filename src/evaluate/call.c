@@ -14,36 +14,14 @@ static const uint8_t kinds[WB_OP_COUNT] = {
 #include <weber/ops.def>
 };
 
-static wb_attention_call attention_call(const int64_t *attributes) {
-    const wb_attention_geometry a = wb_attention_of(attributes);
-    wb_attention_call call = {.dk = a.dk,
-                              .dv = a.dv,
-                              .queries = a.queries,
-                              .keys = a.keys,
-                              .heads = a.heads,
-                              .kv_heads = a.kv_heads,
-                              .batch = a.batch,
-                              .is_causal = a.is_causal,
-                              .has_mask = a.has_mask,
-                              .has_bias = a.has_bias};
-    memcpy(call.mask_strides, a.mask_strides, sizeof call.mask_strides);
-    memcpy(call.bias_strides, a.bias_strides, sizeof call.bias_strides);
-    memcpy(call.q_strides, a.q_strides, sizeof call.q_strides);
-    memcpy(call.k_strides, a.k_strides, sizeof call.k_strides);
-    memcpy(call.v_strides, a.v_strides, sizeof call.v_strides);
-    return call;
-}
-
 static bool is_attention(const wb_array *node) {
     return wb_call_row_for(node->op).shape == WB_SHAPE_attention;
 }
 
 static bool takes(const wb_device *device, const wb_array *node, wb_dtype dtype) {
     const wb_backend *backend = device->backend;
-    const wb_call call = {.kind = (wb_call_kind)(kinds[node->op] - 1),
-                          .dtype = dtype,
-                          .attention = is_attention(node) ? attention_call(node->attributes)
-                                                          : (wb_attention_call){0}};
+    wb_call call = {.kind = (wb_call_kind)(kinds[node->op] - 1), .dtype = dtype};
+    if (is_attention(node)) call.attention = *wb_attention_of(node);
     return backend->takes && backend->takes(device->context, wb_op_name((wb_op)node->op), &call);
 }
 
@@ -163,7 +141,7 @@ bool wb_attention_reads(const wb_layout *layout) {
 }
 
 static wb_attention_call attention_of(const wb_graph *graph, const wb_value *v) {
-    wb_attention_call call = attention_call(v->attributes);
+    wb_attention_call call = *(const wb_attention_call *)wb_payload_words(v->payload);
     int64_t *const strides[] = {call.q_strides, call.k_strides, call.v_strides};
     for (int i = 0; i < 3; i++) {
         const wb_value *x = &graph->values[wb_value_inputs(v)[i]];
@@ -171,45 +149,6 @@ static wb_attention_call attention_of(const wb_graph *graph, const wb_value *v) 
         (void)as_heads(&layout, strides[i]);
     }
     return call;
-}
-
-/* ---- windows ---- */
-
-static void window_sizes(const wb_value *x, const wb_value *y, int nspatial, wb_window_call *call) {
-    for (int i = 0; i < 3; i++) {
-        call->in[i] = i < nspatial ? x->sizes[i] : 1;
-        call->out[i] = i < nspatial ? y->sizes[i] : 1;
-    }
-    call->channels = x->sizes[nspatial];
-    call->filters = y->sizes[nspatial];
-    call->batch = x->sizes[nspatial + 1];
-}
-
-/* Unfolding has no array of the output's sizes: they follow from the input's. */
-static void unfold_sizes(const wb_value *x, const wb_window_geometry *w, wb_window_call *call) {
-    window_sizes(x, x, w->nspatial, call);
-    for (int i = 0; i < w->nspatial; i++)
-        call->out[i] = (x->sizes[i] + 2 * w->pad[i] + w->pad_more[i] -
-                        w->dilation[i] * (w->kernel[i] - 1) - 1) /
-                           w->stride[i] +
-                       1;
-}
-
-static void window_call(const wb_graph *graph, const wb_value *v, wb_window_call *call) {
-    wb_array node = {.op = v->op};
-    memcpy(node.attributes, v->attributes, sizeof node.attributes);
-    const wb_window_geometry w = wb_window_of(&node);
-    *call = (wb_window_call){.groups = w.groups, .flip = w.flip};
-    memcpy(call->kernel, w.kernel, sizeof call->kernel);
-    memcpy(call->stride, w.stride, sizeof call->stride);
-    memcpy(call->dilation, w.dilation, sizeof call->dilation);
-    memcpy(call->pad, w.pad, sizeof call->pad);
-    const wb_call_row row = wb_call_row_for(v->op);
-    const wb_value *x = array_of(graph, v, row.x);
-    if (row.y == NONE)
-        unfold_sizes(x, &w, call);
-    else
-        window_sizes(x, array_of(graph, v, row.y), w.nspatial, call);
 }
 
 /* ---- indices ---- */
@@ -231,9 +170,7 @@ static void index_call(const wb_graph *graph, const wb_value *v, wb_index_call *
 
 /* As the program had asked when it made the node. */
 static bool is_fast(const wb_value *v) {
-    const wb_call_row row = wb_call_row_for(v->op);
-    if (row.shape == WB_SHAPE_matmul) return v->attributes[0] & WB_MATMUL_FAST;
-    return row.uses & WB_CALL_PRODUCTS && v->attributes[6] & WB_WINDOW_FAST;
+    return wb_call_row_for(v->op).uses & WB_CALL_PRODUCTS && v->attributes[0] & WB_MATMUL_FAST;
 }
 
 int wb_call_result_count(int op) {
@@ -302,6 +239,6 @@ bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argum
     else if (row.shape == WB_SHAPE_index)
         index_call(graph, v, &call->index);
     else
-        window_call(graph, v, &call->window);
+        call->window = *(const wb_window_call *)wb_payload_words(v->payload);
     return true;
 }

@@ -49,6 +49,7 @@ typedef struct wb_value {
     int32_t late; /* late, random: first of its late words */
     int64_t sizes[WB_MAX_DIMS];
     int64_t attributes[WB_ATTRIBUTES];
+    wb_payload *payload; /* of a call: its node's, if that has words; referred to */
     double constant;
     int64_t offset_bytes; /* in the workspace */
     const char *apart;    /* why it began a unit of its own; NULL: nothing to join */

@@ -72,40 +72,6 @@ static bool write_matmul(wb_kernels *k, const wb_matmul_call *m) {
     return write_list(k, words, sizeof words);
 }
 
-static bool write_window(wb_kernels *k, const wb_window_call *w) {
-    const uint64_t words[] = {(uint64_t)w->channels, (uint64_t)w->filters, (uint64_t)w->groups,
-                              (uint64_t)w->batch, (uint64_t)w->flip};
-    return write_list(k, words, sizeof words) && write_list(k, w->in, sizeof w->in) &&
-           write_list(k, w->out, sizeof w->out) && write_list(k, w->kernel, sizeof w->kernel) &&
-           write_list(k, w->stride, sizeof w->stride) &&
-           write_list(k, w->dilation, sizeof w->dilation) && write_list(k, w->pad, sizeof w->pad);
-}
-
-static bool write_index(wb_kernels *k, const wb_index_call *i) {
-    const uint64_t words[] = {(uint64_t)i->inner, (uint64_t)i->size,        (uint64_t)i->outer,
-                              (uint64_t)i->count, (uint64_t)i->index_dtype, (uint64_t)i->run,
-                              (uint64_t)i->merged};
-    return write_list(k, words, sizeof words);
-}
-
-static bool write_attention(wb_kernels *k, const wb_attention_call *a) {
-    const uint64_t words[] = {(uint64_t)a->dk,
-                              (uint64_t)a->dv,
-                              (uint64_t)a->queries,
-                              (uint64_t)a->keys,
-                              (uint64_t)a->heads,
-                              (uint64_t)a->kv_heads,
-                              (uint64_t)a->batch,
-                              (uint64_t)a->is_causal,
-                              (uint64_t)a->has_mask | (uint64_t)a->has_bias << 1};
-    return write_list(k, words, sizeof words) &&
-           write_list(k, a->mask_strides, sizeof a->mask_strides) &&
-           write_list(k, a->bias_strides, sizeof a->bias_strides) &&
-           write_list(k, a->q_strides, sizeof a->q_strides) &&
-           write_list(k, a->k_strides, sizeof a->k_strides) &&
-           write_list(k, a->v_strides, sizeof a->v_strides);
-}
-
 static bool write_call(wb_kernels *k, const wb_call *c, int split) {
     const uint64_t words[] = {
         (uint64_t)c->kind | (uint64_t)c->dtype << 8 | (uint64_t)c->is_fast << 16 |
@@ -118,11 +84,11 @@ static bool write_call(wb_kernels *k, const wb_call *c, int split) {
     case WB_SHAPE_matmul:
         return write_matmul(k, &c->matmul);
     case WB_SHAPE_window:
-        return write_window(k, &c->window);
+        return write_list(k, &c->window, sizeof c->window);
     case WB_SHAPE_attention:
-        return write_attention(k, &c->attention);
+        return write_list(k, &c->attention, sizeof c->attention);
     default:
-        return write_index(k, &c->index);
+        return write_list(k, &c->index, sizeof c->index);
     }
 }
 

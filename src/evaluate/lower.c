@@ -569,7 +569,10 @@ bool wb_graph_lower(wb_graph *graph, const wb_tape *tape) {
 }
 
 void wb_graph_release(wb_graph *graph) {
-    for (int64_t i = 0; i < graph->count; i++) wb_release(graph->values[i].input_list);
+    for (int64_t i = 0; i < graph->count; i++) {
+        wb_release(graph->values[i].input_list);
+        wb_payload_unref(graph->values[i].payload);
+    }
     for (int64_t i = 0; i < graph->unit_count; i++) {
         wb_release(graph->units[i].members);
         wb_release(graph->units[i].needs);

@@ -192,6 +192,10 @@ static uint64_t *key_of(const wb_array *x, uint8_t marks, uint64_t *word) {
     if (x->op == WB_OP_placeholder) *word++ = (uint64_t)x->attributes[0];
     if (is_leaf) return word;
     word = put(word, x->nattributes, x->attributes);
+    if (x->payload && x->payload->words) {
+        memcpy(word, wb_payload_words(x->payload), sizeof *word * (size_t)x->payload->words);
+        word += x->payload->words;
+    }
     int k = 0;
     for (; k + 1 < x->ninputs; k += 2)
         *word++ = x->inputs[k]->index | (uint64_t)x->inputs[k + 1]->index << 32;
@@ -226,7 +230,8 @@ static bool write_key(wb_tape *tape) {
     tape->words = 1;
     for (int64_t i = 0; i < tape->count; i++) {
         const wb_array *x = tape->at[i].node;
-        const int64_t most = 1 + 3 * WB_MAX_DIMS + x->ninputs / 2 + 1;
+        const int64_t most =
+            1 + 3 * WB_MAX_DIMS + x->ninputs / 2 + 1 + (x->payload ? x->payload->words : 0);
         if (!wb_reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key,
                         tape->words + most))
             return false;

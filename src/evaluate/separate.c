@@ -18,7 +18,7 @@ static int32_t again(wb_graph *graph, int32_t number) {
     v->layout = -1;
     if (v->kind == WB_VALUE_CONSTANT || v->kind == WB_VALUE_SOURCE) return made;
     v->kind = WB_VALUE_VIEW, v->op = WB_OP_data, v->tape = -1;
-    v->ninputs = 1, v->input_list = NULL;
+    v->ninputs = 1, v->input_list = NULL, v->payload = NULL;
     v->small_inputs[0] = number;
     return made;
 }

@@ -17,6 +17,9 @@ static uint64_t hash_of(const wb_value *v) {
     for (int i = 0; i < v->ninputs; i++) hash = wb_table_mix(hash, (uint64_t)wb_value_inputs(v)[i]);
     for (int d = 0; d < v->ndim; d++) hash = wb_table_mix(hash, (uint64_t)v->sizes[d]);
     for (int i = 0; i < WB_ATTRIBUTES; i++) hash = wb_table_mix(hash, (uint64_t)v->attributes[i]);
+    const int64_t *words = v->payload ? wb_payload_words(v->payload) : NULL;
+    for (int i = 0; words && i < v->payload->words; i++)
+        hash = wb_table_mix(hash, (uint64_t)words[i]);
     if (v->kind == WB_VALUE_LATE) hash = wb_table_mix(hash, (uint64_t)v->tape);
     return wb_table_mix(hash, (uint64_t)wb_bits_of(v->constant));
 }
@@ -27,6 +30,7 @@ static bool equal(const wb_value *a, const wb_value *b) {
            a->ninputs == b->ninputs && wb_bits_of(a->constant) == wb_bits_of(b->constant) &&
            memcmp(a->sizes, b->sizes, sizeof *a->sizes * a->ndim) == 0 &&
            memcmp(a->attributes, b->attributes, sizeof a->attributes) == 0 &&
+           wb_payloads_agree(a->payload, b->payload) &&
            memcmp(wb_value_inputs(a), wb_value_inputs(b), sizeof(int32_t) * (size_t)a->ninputs) ==
                0;
 }
@@ -58,6 +62,7 @@ int32_t wb_add_value(wb_values *s, wb_value v) {
     v.unit = WB_NO_UNIT, v.output = -1, v.memory = -1, v.holder = -1, v.callable = 0;
     v.base = shows ? graph->values[v.small_inputs[0]].base : number;
     if (v.kind != WB_VALUE_LEAF && v.kind != WB_VALUE_VIEW) v.layout = -1;
+    (void)wb_payload_ref(v.payload);
     graph->values[number] = v;
     return number;
 }
@@ -70,6 +75,7 @@ wb_value wb_blank_value(const wb_array *node, wb_value_kind kind) {
                   .tape = -1};
     for (int d = 0; d < node->ndim; d++) v.sizes[d] = node->sizes[d];
     for (int i = 0; i < node->nattributes; i++) v.attributes[i] = node->attributes[i];
+    if (kind == WB_VALUE_CALL && node->payload && node->payload->words) v.payload = node->payload;
     return v;
 }
 

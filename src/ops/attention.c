@@ -247,83 +247,65 @@ static wb_array *composed(const operands *o, const shape *s, const wb_attention_
 
 /* ---- as one call ---- */
 
-/* Attributes of its node; which dimensions of mask and bias are not 1 stands in the flags from
- * these bits on. */
-enum { HEADS, KV_HEADS, DK, DV, QUERIES, KEYS, BATCH, FLAGS };
-enum { CAUSAL = 1, MASK = 2, BIAS = 4, MASK_DIMS = 4, BIAS_DIMS = 8 };
-
-static int64_t dims_of(const wb_array *x, int first) {
-    int64_t bits = 0;
-    for (int d = 0; x && d < 4; d++) bits |= (int64_t)(x->sizes[d] != 1) << (first + d);
-    return bits;
-}
-
-static wb_array *attention_node(const operands *o, const shape *s) {
-    const int64_t flags = (o->causal ? CAUSAL : 0) | (o->mask ? MASK : 0) | (o->bias ? BIAS : 0) |
-                          dims_of(o->mask, MASK_DIMS) | dims_of(o->bias, BIAS_DIMS);
-    const int64_t attributes[WB_ATTRIBUTES] = {[HEADS] = s->group * s->kv_heads,
-                                               [KV_HEADS] = s->kv_heads,
-                                               [DK] = s->dk,
-                                               [DV] = s->dv,
-                                               [QUERIES] = s->queries,
-                                               [KEYS] = s->keys,
-                                               [BATCH] = s->batch,
-                                               [FLAGS] = flags};
-    wb_array *inputs[5] = {o->q, o->k, o->v};
-    int count = 3;
-    if (o->mask) inputs[count++] = o->mask;
-    if (o->bias) inputs[count++] = o->bias;
-    int64_t sizes[WB_MAX_DIMS] = {s->dv * attributes[HEADS]};
-    for (int d = 1; d < o->q->ndim; d++) sizes[d] = o->q->sizes[d];
-    wb_array *node = wb_node_with(WB_OP_attention, (wb_dtype)o->q->dtype, o->q->ndim, sizes, count,
-                                  inputs, WB_ATTRIBUTES, attributes);
-    return wb_result_of(node, 0, (wb_dtype)o->q->dtype, o->q->ndim, sizes);
-}
-
-static void strides_of(const wb_attention_geometry *c, int64_t dims, int64_t strides[4]) {
-    const int64_t sizes[4] = {c->keys, c->queries, c->heads, c->batch};
+/* Strides of a dense mask or bias, 0 along dimensions of size 1. */
+static void strides_of(const wb_array *x, int64_t strides[4]) {
     int64_t stride = 1;
-    for (int d = 0; d < 4; d++) {
-        strides[d] = dims >> d & 1 ? stride : 0;
-        if (strides[d]) stride *= sizes[d];
+    for (int d = 0; x && d < 4; d++) {
+        strides[d] = x->sizes[d] != 1 ? stride : 0;
+        stride *= x->sizes[d];
     }
 }
 
-wb_attention_geometry wb_attention_of(const int64_t *a) {
-    wb_attention_geometry c = {.dk = a[DK],
-                               .dv = a[DV],
-                               .queries = a[QUERIES],
-                               .keys = a[KEYS],
-                               .heads = a[HEADS],
-                               .kv_heads = a[KV_HEADS],
-                               .batch = a[BATCH],
-                               .is_causal = a[FLAGS] & CAUSAL,
-                               .has_mask = a[FLAGS] & MASK,
-                               .has_bias = a[FLAGS] & BIAS};
-    strides_of(&c, a[FLAGS] >> MASK_DIMS, c.mask_strides);
-    strides_of(&c, a[FLAGS] >> BIAS_DIMS, c.bias_strides);
+static wb_attention_call call_of(const operands *o, const shape *s) {
+    wb_attention_call c = {.dk = s->dk,
+                           .dv = s->dv,
+                           .queries = s->queries,
+                           .keys = s->keys,
+                           .heads = s->group * s->kv_heads,
+                           .kv_heads = s->kv_heads,
+                           .batch = s->batch,
+                           .is_causal = o->causal,
+                           .has_mask = o->mask != NULL,
+                           .has_bias = o->bias != NULL};
+    strides_of(o->mask, c.mask_strides);
+    strides_of(o->bias, c.bias_strides);
     c.q_strides[0] = c.dk * c.heads, c.q_strides[1] = c.q_strides[0] * c.queries;
     c.k_strides[0] = c.dk * c.kv_heads, c.k_strides[1] = c.k_strides[0] * c.keys;
     c.v_strides[0] = c.dv * c.kv_heads, c.v_strides[1] = c.v_strides[0] * c.keys;
     return c;
 }
 
+static wb_array *attention_node(const operands *o, const shape *s) {
+    const wb_attention_call call = call_of(o, s);
+    wb_payload *payload = wb_payload_of_words(&call, sizeof call);
+    if (!payload) return NULL;
+    wb_array *inputs[5] = {o->q, o->k, o->v};
+    int count = 3;
+    if (o->mask) inputs[count++] = o->mask;
+    if (o->bias) inputs[count++] = o->bias;
+    int64_t sizes[WB_MAX_DIMS] = {s->dv * call.heads};
+    for (int d = 1; d < o->q->ndim; d++) sizes[d] = o->q->sizes[d];
+    wb_array *node = wb_node_described(WB_OP_attention, (wb_dtype)o->q->dtype, o->q->ndim, sizes,
+                                       count, inputs, 0, NULL, payload);
+    return wb_result_of(node, 0, (wb_dtype)o->q->dtype, o->q->ndim, sizes);
+}
+
 enum { Y = 3, SUMS, DY, FORWARD_INPUTS = 3, BACKWARD_INPUTS = 6 }; /* and mask and bias */
 
 /* What a node was made of; `count` inputs come before mask and bias. */
 static void read_node(const wb_array *node, int count, operands *o, shape *s) {
-    const wb_attention_geometry c = wb_attention_of(node->attributes);
+    const wb_attention_call *c = wb_attention_of(node);
     wb_array *const *in = node->inputs;
-    *o = (operands){.q = in[0], .k = in[1], .v = in[2], .causal = c.is_causal};
-    if (c.has_mask) o->mask = in[count++];
-    if (c.has_bias) o->bias = in[count];
-    *s = (shape){.dk = c.dk,
-                 .dv = c.dv,
-                 .queries = c.queries,
-                 .keys = c.keys,
-                 .group = c.heads / c.kv_heads,
-                 .kv_heads = c.kv_heads,
-                 .batch = c.batch,
+    *o = (operands){.q = in[0], .k = in[1], .v = in[2], .causal = c->is_causal};
+    if (c->has_mask) o->mask = in[count++];
+    if (c->has_bias) o->bias = in[count];
+    *s = (shape){.dk = c->dk,
+                 .dv = c->dv,
+                 .queries = c->queries,
+                 .keys = c->keys,
+                 .group = c->heads / c->kv_heads,
+                 .kv_heads = c->kv_heads,
+                 .batch = c->batch,
                  .nbatch = o->q->ndim - 2};
 }
 
@@ -335,8 +317,8 @@ void wb_call_result(const wb_array *node, int number, wb_array *part) {
     memcpy(part->sizes, like->sizes, sizeof part->sizes);
     if (node->op != WB_OP_attention) return;
     part->dtype = (uint8_t)sum_type(node), part->ndim = 3;
-    part->sizes[0] = node->attributes[QUERIES], part->sizes[1] = node->attributes[HEADS],
-    part->sizes[2] = node->attributes[BATCH];
+    const wb_attention_call *c = wb_attention_of(node);
+    part->sizes[0] = c->queries, part->sizes[1] = c->heads, part->sizes[2] = c->batch;
 }
 
 bool wb_expand_attention(wb_array *node, wb_array **parts) {
@@ -371,8 +353,8 @@ static wb_array *backward_node(wb_array *o, wb_array *g) {
     if (!inputs[Y] || !inputs[SUMS]) return NULL;
     for (int i = FORWARD_INPUTS; i < o->ninputs; i++) inputs[count++] = o->inputs[i];
     const wb_array *q = inputs[0];
-    return wb_node_with(WB_OP_attention_backward, (wb_dtype)q->dtype, q->ndim, q->sizes, count,
-                        inputs, WB_ATTRIBUTES, o->attributes);
+    return wb_node_described(WB_OP_attention_backward, (wb_dtype)q->dtype, q->ndim, q->sizes, count,
+                             inputs, 0, NULL, wb_payload_ref(o->payload));
 }
 
 /* The cotangent of a bias is the scores' cotangent, so that this is stored then. */

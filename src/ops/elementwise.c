@@ -43,6 +43,17 @@ wb_array *wb_node_with(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes,
     return node;
 }
 
+wb_array *wb_node_described(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
+                            wb_array *const *inputs, int nattributes, const int64_t *attributes,
+                            wb_payload *payload) {
+    wb_array *node = wb_node_with(op, dtype, ndim, sizes, ninputs, inputs, nattributes, attributes);
+    if (node)
+        node->payload = payload;
+    else
+        wb_payload_unref(payload);
+    return node;
+}
+
 /* ---- types ---- */
 
 static bool is_weak(const wb_array *x) { return (x->flags & WB_NODE_WEAK) != 0; }

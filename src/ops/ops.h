@@ -2,10 +2,12 @@
 #ifndef WB_OPS_OPS_H
 #define WB_OPS_OPS_H
 
+#include <weber/calls.h>
 #include <weber/device.h>
 #include <weber/ops.h>
 
 #include "array/array.h"
+#include "array/payload.h"
 
 typedef enum wb_kind {
     WB_KIND_SOURCE,
@@ -98,13 +100,9 @@ wb_check_fn wb_check_select, wb_check_copy, wb_check_cast, wb_check_reshape, wb_
 
 /* ---- building blocks of the families ---- */
 
-/* Bits of attributes: set where wb_matmul_precision allowed less than f32, or bf16, when the node
- * was made. */
-enum {
-    WB_MATMUL_FAST = 4 /* of a product's attribute 0 */,
-    WB_MATMUL_BF16 = 8,
-    WB_WINDOW_FAST = 8 /* of a convolution's 6 */
-};
+/* Bits of attribute 0 of products and convolutions: set where wb_matmul_precision allowed less than
+ * f32, or bf16, when the node was made. */
+enum { WB_MATMUL_FAST = 4, WB_MATMUL_BF16 = 8 };
 bool wb_is_matmul_fast(wb_dtype dtype);
 
 /* ---- C numbers beside whole numbers: the rule of weber/ops.h ---- */
@@ -189,6 +187,10 @@ bool wb_fits_f64(const wb_array *x);
 /* A pending node with integer attributes. */
 wb_array *wb_node_with(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
                        wb_array *const *inputs, int nattributes, const int64_t *attributes);
+/* The same with a payload; takes over the reference to it, also on failure. */
+wb_array *wb_node_described(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
+                            wb_array *const *inputs, int nattributes, const int64_t *attributes,
+                            wb_payload *payload);
 
 /* Number `index` of the results of a node that has several: a part node. */
 wb_array *wb_result_of(wb_array *node, int index, wb_dtype dtype, int ndim, const int64_t *sizes);
@@ -229,22 +231,13 @@ bool wb_is_slice_put(const wb_array *x);
  * are put together by copies. Returns how many are left in the list, in any order; 0: an error. */
 int wb_join_puts(int count, wb_array **puts);
 
-/* Window geometry packed into attributes: private form of wb_window_desc. */
-typedef struct wb_window_geometry {
-    int nspatial;
-    int64_t kernel[3], stride[3], dilation[3], pad[3], pad_more[3], groups;
-    bool flip;
-} wb_window_geometry;
-wb_window_geometry wb_window_of(const wb_array *node);
-
-/* What the attributes of an attention say; see wb_attention_call in weber/plugin.h. */
-typedef struct wb_attention_geometry {
-    int64_t dk, dv, queries, keys, heads, kv_heads, batch;
-    bool is_causal, has_mask, has_bias;
-    int64_t mask_strides[4], bias_strides[4];
-    int64_t q_strides[2], k_strides[2], v_strides[2]; /* of dense arrays */
-} wb_attention_geometry;
-wb_attention_geometry wb_attention_of(const int64_t *attributes);
+/* What the calls of these shapes (ops.def) do, as devices get it: the payload of their nodes. */
+static inline const wb_window_call *wb_window_of(const wb_array *node) {
+    return wb_payload_words(node->payload);
+}
+static inline const wb_attention_call *wb_attention_of(const wb_array *node) {
+    return wb_payload_words(node->payload);
+}
 
 /* True if a gradient goes through what the operation is made of. */
 static inline bool wb_expands_for_gradient(int op) {

@@ -39,8 +39,7 @@ static wb_array *copy_with(const wb_copier *copier, const wb_array *x, wb_array 
     if (x->op == WB_OP_scan) copy->late[0] += copier->draws;
     if (x->op == WB_OP_uniform || x->op == WB_OP_normal) copy->late[1] += copier->draws;
     copy->flags |= x->flags & (WB_NODE_WEAK | WB_NODE_UNTIED);
-    if (x->payload) x->payload->refs++;
-    copy->payload = x->payload;
+    copy->payload = wb_payload_ref(x->payload);
     return copy;
 }
 

@@ -1,47 +1,40 @@
 /* Convolutions, pools, unfold and fold: arrays (spatial..., channels, batch) with one to three
- * spatial dimensions. Attributes: kernel, stride, dilation, pad, pad_more (three 21-bit fields
- * each), groups, flip and nspatial and WB_WINDOW_FAST. */
+ * spatial dimensions. Their description is the wb_window_call that devices get; nodes of a
+ * derivative share that of the node that they belong to. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "array/payload.h"
 #include "ops/build.h"
 
-static int64_t pack(const int64_t v[3]) {
-    int64_t packed = 0;
-    for (int i = 0; i < 3; i++) packed |= (v[i] & 0x1fffff) << (21 * i);
-    return packed;
-}
+/* What is read from a desc: the call, its filters, batch and results once they are known. */
+typedef struct window {
+    wb_window_call call;
+    int nspatial;
+    int64_t pad_more[3];
+} window;
 
-static void unpack(int64_t packed, int64_t v[3]) {
-    for (int i = 0; i < 3; i++)
-        v[i] = (int64_t)((uint64_t)(packed >> (21 * i)) << 43) >> 43; /* sign kept */
-}
-
-wb_window_geometry wb_window_of(const wb_array *node) {
-    wb_window_geometry w = {.groups = node->attributes[5],
-                            .flip = node->attributes[6] & 1,
-                            .nspatial = (int)(node->attributes[6] >> 1 & 3)};
-    unpack(node->attributes[0], w.kernel);
-    unpack(node->attributes[1], w.stride);
-    unpack(node->attributes[2], w.dilation);
-    unpack(node->attributes[3], w.pad);
-    unpack(node->attributes[4], w.pad_more);
-    return w;
-}
-
-static wb_array *window_node(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes, int ninputs,
-                             wb_array *const *inputs, const wb_window_geometry *w) {
+/* A node of the type of its first input. Takes over the reference to the payload. */
+static wb_array *node_over(wb_payload *payload, wb_op op, int ndim, const int64_t *sizes,
+                           int ninputs, wb_array *const *inputs) {
     const bool is_conv =
         op == WB_OP_conv_forward || op == WB_OP_conv_data || op == WB_OP_conv_filter;
-    const int64_t attributes[7] = {pack(w->kernel),
-                                   pack(w->stride),
-                                   pack(w->dilation),
-                                   pack(w->pad),
-                                   pack(w->pad_more),
-                                   w->groups,
-                                   (w->flip ? 1 : 0) | w->nspatial << 1 |
-                                       (is_conv && wb_is_matmul_fast(dtype) ? WB_WINDOW_FAST : 0)};
-    return wb_node_with(op, dtype, ndim, sizes, ninputs, inputs, 7, attributes);
+    const wb_dtype dtype = (wb_dtype)inputs[0]->dtype;
+    const int64_t flags = is_conv && wb_is_matmul_fast(dtype) ? WB_MATMUL_FAST : 0;
+    return wb_node_described(op, dtype, ndim, sizes, ninputs, inputs, is_conv, &flags, payload);
+}
+
+static wb_array *window_node(wb_op op, int ndim, const int64_t *sizes, int ninputs,
+                             wb_array *const *inputs, const window *w) {
+    wb_payload *payload = wb_payload_of_words(&w->call, sizeof w->call);
+    return payload ? node_over(payload, op, ndim, sizes, ninputs, inputs) : NULL;
+}
+
+/* A node over the same window as o. */
+static wb_array *sibling(const wb_array *o, wb_op op, const wb_array *like, int ninputs,
+                         wb_array *const *inputs) {
+    return node_over(wb_payload_ref(o->payload), op, like->ndim, like->sizes, ninputs, inputs);
 }
 
 /* ---- geometry ---- */
@@ -101,58 +94,69 @@ bool wb_check_padding(const char *function, int n, int64_t *pad) {
 }
 
 /* The desc with defaults filled in; false with the error recorded. */
-static bool geometry(const char *function, const wb_window_desc *given, const wb_array *x,
-                     bool is_pool, wb_window_geometry *w) {
+static bool read_desc(const char *function, const wb_window_desc *given, const wb_array *x,
+                      bool is_pool, window *w) {
     wb_window_desc filled = *given, *desc = &filled;
-    *w = (wb_window_geometry){.nspatial = x->ndim - 2,
-                              .groups = desc->groups ? desc->groups : 1,
-                              .flip = !desc->cross_correlation};
-    if (w->nspatial < 1 || w->nspatial > 3) {
+    wb_window_call *c = &w->call;
+    const int n = x->ndim - 2;
+    *w = (window){
+        .nspatial = n,
+        .call = {.groups = desc->groups ? desc->groups : 1, .flip = !desc->cross_correlation}};
+    if (n < 1 || n > 3) {
         (void)wb_fail(WB_ERROR_SHAPE,
                       "%s: x must have 1 to 3 spatial dimensions, channels and batch, got %s",
                       function, wb_text_of(x));
         return false;
     }
-    wb_repeat_last(w->nspatial, desc->kernel);
-    wb_repeat_last(w->nspatial, desc->stride);
-    wb_repeat_last(w->nspatial, desc->dilation);
-    wb_plain_numbers(w->nspatial, desc->pad_more);
-    if (!wb_check_padding(function, w->nspatial, desc->pad)) return false;
+    c->channels = c->filters = x->sizes[n], c->batch = x->sizes[n + 1];
+    wb_repeat_last(n, desc->kernel);
+    wb_repeat_last(n, desc->stride);
+    wb_repeat_last(n, desc->dilation);
+    wb_plain_numbers(n, desc->pad_more);
+    if (!wb_check_padding(function, n, desc->pad)) return false;
     for (int i = 0; i < 3; i++) {
-        const bool used = i < w->nspatial;
-        w->kernel[i] = used && desc->kernel[i] ? desc->kernel[i] : 1;
-        w->stride[i] = !used ? 1 : desc->stride[i] ? desc->stride[i] : is_pool ? w->kernel[i] : 1;
-        w->dilation[i] = used && desc->dilation[i] ? desc->dilation[i] : 1;
-        w->pad[i] = used ? desc->pad[i] : 0;
+        const bool used = i < n;
+        c->in[i] = used ? x->sizes[i] : 1;
+        c->kernel[i] = used && desc->kernel[i] ? desc->kernel[i] : 1;
+        c->stride[i] = !used ? 1 : desc->stride[i] ? desc->stride[i] : is_pool ? c->kernel[i] : 1;
+        c->dilation[i] = used && desc->dilation[i] ? desc->dilation[i] : 1;
+        c->pad[i] = used ? desc->pad[i] : 0;
         w->pad_more[i] = used ? desc->pad_more[i] : 0;
-        if (!check_range(function, "kernel size", w->kernel[i], 1) ||
-            !check_range(function, "stride", w->stride[i], 1) ||
-            !check_range(function, "dilation", w->dilation[i], 1) ||
-            !check_range(function, "padding", w->pad[i], 0) ||
+        if (!check_range(function, "kernel size", c->kernel[i], 1) ||
+            !check_range(function, "stride", c->stride[i], 1) ||
+            !check_range(function, "dilation", c->dilation[i], 1) ||
+            !check_range(function, "padding", c->pad[i], 0) ||
             !check_range(function, "more padding after", w->pad_more[i], 1 - (1 << 20)) ||
-            !check_range(function, "padding after", w->pad[i] + w->pad_more[i], 0))
+            !check_range(function, "padding after", c->pad[i] + w->pad_more[i], 0))
             return false;
     }
     return true;
 }
 
 /* Spatial sizes of the result. */
-static bool out_sizes(const char *function, const wb_window_geometry *w, const wb_array *x,
-                      int64_t *sizes) {
-    for (int i = 0; i < w->nspatial; i++) {
-        const int64_t reach = w->dilation[i] * (w->kernel[i] - 1) + 1;
-        const int64_t padded = x->sizes[i] + 2 * w->pad[i] + w->pad_more[i];
-        if (padded < reach) {
+static bool set_out(const char *function, window *w, const wb_array *x) {
+    wb_window_call *c = &w->call;
+    for (int i = 0; i < 3; i++) {
+        const int64_t reach = c->dilation[i] * (c->kernel[i] - 1) + 1,
+                      padding = 2 * c->pad[i] + w->pad_more[i];
+        if (c->in[i] + padding < reach) {
             (void)wb_fail(
                 WB_ERROR_SHAPE,
                 "%s: the window covers %lld in dimension %d, but x is %s with %lld of padding",
-                function, (long long)reach, i, wb_text_of(x),
-                (long long)(2 * w->pad[i] + w->pad_more[i]));
+                function, (long long)reach, i, wb_text_of(x), (long long)padding);
             return false;
         }
-        sizes[i] = (padded - reach) / w->stride[i] + 1;
+        c->out[i] = (c->in[i] + padding - reach) / c->stride[i] + 1;
     }
     return true;
+}
+
+/* Sizes of y; how many. */
+static int y_sizes(const window *w, int64_t *sizes) {
+    for (int i = 0; i < w->nspatial; i++) sizes[i] = w->call.out[i];
+    sizes[w->nspatial] = w->call.filters;
+    sizes[w->nspatial + 1] = w->call.batch;
+    return w->nspatial + 2;
 }
 
 static bool float_types(const char *function, wb_dtype dtype) {
@@ -162,15 +166,11 @@ static bool float_types(const char *function, wb_dtype dtype) {
     return false;
 }
 
-static void sizes_copy(const wb_array *x, int64_t *sizes) {
-    for (int d = 0; d < x->ndim; d++) sizes[d] = x->sizes[d];
-}
-
 /* ---- convolution ---- */
 
 /* Kernel sizes from w's sizes; channels and groups checked. */
-static bool conv_geometry(const char *function, wb_window_desc *desc, const wb_array *x, int wdim,
-                          const int64_t *w_sizes, wb_window_geometry *w) {
+static bool read_conv(const char *function, wb_window_desc *desc, const wb_array *x, int wdim,
+                      const int64_t *w_sizes, window *w) {
     if (wdim != x->ndim) {
         (void)wb_fail(WB_ERROR_SHAPE,
                       "%s: x is %s, so the filter needs as many dimensions, but is %s", function,
@@ -181,187 +181,151 @@ static bool conv_geometry(const char *function, wb_window_desc *desc, const wb_a
         if (!check_range(function, "kernel size", w_sizes[i], 1)) return false;
         desc->kernel[i] = w_sizes[i];
     }
-    if (!geometry(function, desc, x, false, w) || !check_range(function, "groups", w->groups, 1))
+    wb_window_call *c = &w->call;
+    if (!read_desc(function, desc, x, false, w) || !check_range(function, "groups", c->groups, 1))
         return false;
-    const int64_t channels = x->sizes[w->nspatial], per_group = w_sizes[w->nspatial],
-                  filters = w_sizes[w->nspatial + 1];
-    if (channels != per_group * w->groups) {
+    const int64_t per_group = w_sizes[w->nspatial];
+    c->filters = w_sizes[w->nspatial + 1];
+    if (c->channels != per_group * c->groups) {
         (void)wb_fail(WB_ERROR_SHAPE,
                       "%s: the filter takes %lld input channels, but x has %lld in %s", function,
-                      (long long)(per_group * w->groups), (long long)channels, wb_text_of(x));
+                      (long long)(per_group * c->groups), (long long)c->channels, wb_text_of(x));
         return false;
     }
-    if (filters % w->groups != 0) {
+    if (c->filters % c->groups != 0) {
         (void)wb_fail(WB_ERROR_SHAPE, "%s: %lld groups do not divide %lld filters", function,
-                      (long long)w->groups, (long long)filters);
+                      (long long)c->groups, (long long)c->filters);
         return false;
     }
-    return true;
+    return set_out(function, w, x);
 }
 
 wb_array *wb_conv_op_make(wb_array *x, wb_array *filter, wb_window_desc desc) {
-    wb_window_geometry w;
+    window w;
     int64_t sizes[WB_MAX_DIMS];
     if (!wb_is_usable(x)) return wb_refuse("conv", x, "x");
     if (!wb_is_usable(filter)) return wb_refuse("conv", filter, "w");
-    if (!conv_geometry("conv", &desc, x, filter->ndim, filter->sizes, &w) ||
-        !out_sizes("conv", &w, x, sizes))
-        return NULL;
-    sizes[w.nspatial] = filter->sizes[w.nspatial + 1];
-    sizes[w.nspatial + 1] = x->sizes[w.nspatial + 1];
+    if (!read_conv("conv", &desc, x, filter->ndim, filter->sizes, &w)) return NULL;
     const wb_dtype dtype = wb_promote((wb_dtype)x->dtype, (wb_dtype)filter->dtype);
     if (!float_types("conv", dtype)) return NULL;
     wb_array *inputs[2] = {wb_cast(x, dtype), wb_cast(filter, dtype)};
     return inputs[0] && inputs[1]
-               ? window_node(WB_OP_conv_forward, dtype, x->ndim, sizes, 2, inputs, &w)
+               ? window_node(WB_OP_conv_forward, y_sizes(&w, sizes), sizes, 2, inputs, &w)
                : NULL;
 }
 
-static wb_array *conv_data(wb_array *y, wb_array *filter, const int64_t *x_sizes,
-                           const wb_window_geometry *w) {
-    return window_node(WB_OP_conv_data, (wb_dtype)y->dtype, y->ndim, x_sizes, 2,
-                       (wb_array *[]){y, filter}, w);
-}
-
-static wb_array *conv_filter(wb_array *x, wb_array *y, const int64_t *w_sizes,
-                             const wb_window_geometry *w) {
-    return window_node(WB_OP_conv_filter, (wb_dtype)x->dtype, x->ndim, w_sizes, 2,
-                       (wb_array *[]){x, y}, w);
-}
-
-static wb_array *conv_forward(wb_array *x, wb_array *filter, const int64_t *y_sizes,
-                              const wb_window_geometry *w) {
-    return window_node(WB_OP_conv_forward, (wb_dtype)x->dtype, x->ndim, y_sizes, 2,
-                       (wb_array *[]){x, filter}, w);
-}
-
 /* True if y has the sizes that a convolution of x by the filter gives. */
-static bool check_result(const char *function, const wb_window_geometry *w, const wb_array *x,
-                         const int64_t *w_sizes, const wb_array *y) {
+static bool check_y(const char *function, const window *w, const wb_array *y) {
     int64_t sizes[WB_MAX_DIMS];
-    if (!out_sizes(function, w, x, sizes)) return false;
-    sizes[w->nspatial] = w_sizes[w->nspatial + 1];
-    sizes[w->nspatial + 1] = x->sizes[w->nspatial + 1];
-    bool fits = y->ndim == x->ndim;
-    for (int d = 0; fits && d < y->ndim; d++) fits = y->sizes[d] == sizes[d];
-    if (!fits)
-        (void)wb_fail(WB_ERROR_SHAPE, "%s: y must be %s, got %s", function,
-                      wb_sizes_text(x->ndim, sizes), wb_text_of(y));
-    return fits;
+    const int ndim = y_sizes(w, sizes);
+    if (y->ndim == ndim && memcmp(y->sizes, sizes, sizeof *sizes * (size_t)ndim) == 0) return true;
+    (void)wb_fail(WB_ERROR_SHAPE, "%s: y must be %s, got %s", function, wb_sizes_text(ndim, sizes),
+                  wb_text_of(y));
+    return false;
 }
 
 wb_array *wb_conv_data_make(wb_array *y, wb_array *filter, const int64_t *x_sizes,
                             wb_window_desc desc) {
-    wb_window_geometry w;
+    window w;
     if (!wb_is_usable(y)) return wb_refuse("conv_data", y, "y");
     if (!wb_is_usable(filter)) return wb_refuse("conv_data", filter, "w");
     if (!x_sizes) return wb_fail_argument_null("conv_data", "x_sizes");
     if (!wb_check_sizes("conv_data", y->ndim, x_sizes)) return NULL;
     wb_array like = {.ndim = y->ndim};
     for (int d = 0; d < y->ndim; d++) like.sizes[d] = x_sizes[d];
-    if (!conv_geometry("conv_data", &desc, &like, filter->ndim, filter->sizes, &w) ||
-        !check_result("conv_data", &w, &like, filter->sizes, y))
+    if (!read_conv("conv_data", &desc, &like, filter->ndim, filter->sizes, &w) ||
+        !check_y("conv_data", &w, y))
         return NULL;
     const wb_dtype dtype = wb_promote((wb_dtype)y->dtype, (wb_dtype)filter->dtype);
     if (!float_types("conv_data", dtype)) return NULL;
-    y = wb_cast(y, dtype), filter = wb_cast(filter, dtype);
-    return y && filter ? conv_data(y, filter, x_sizes, &w) : NULL;
+    wb_array *inputs[2] = {wb_cast(y, dtype), wb_cast(filter, dtype)};
+    return inputs[0] && inputs[1] ? window_node(WB_OP_conv_data, y->ndim, x_sizes, 2, inputs, &w)
+                                  : NULL;
 }
 
 wb_array *wb_conv_filter_make(wb_array *x, wb_array *y, const int64_t *w_sizes,
                               wb_window_desc desc) {
-    wb_window_geometry w;
+    window w;
     if (!wb_is_usable(x)) return wb_refuse("conv_filter", x, "x");
     if (!wb_is_usable(y)) return wb_refuse("conv_filter", y, "y");
     if (!w_sizes) return wb_fail_argument_null("conv_filter", "w_sizes");
     if (!wb_check_sizes("conv_filter", x->ndim, w_sizes) ||
-        !conv_geometry("conv_filter", &desc, x, x->ndim, w_sizes, &w) ||
-        !check_result("conv_filter", &w, x, w_sizes, y))
+        !read_conv("conv_filter", &desc, x, x->ndim, w_sizes, &w) || !check_y("conv_filter", &w, y))
         return NULL;
     const wb_dtype dtype = wb_promote((wb_dtype)x->dtype, (wb_dtype)y->dtype);
     if (!float_types("conv_filter", dtype)) return NULL;
-    x = wb_cast(x, dtype), y = wb_cast(y, dtype);
-    return x && y ? conv_filter(x, y, w_sizes, &w) : NULL;
+    wb_array *inputs[2] = {wb_cast(x, dtype), wb_cast(y, dtype)};
+    return inputs[0] && inputs[1] ? window_node(WB_OP_conv_filter, x->ndim, w_sizes, 2, inputs, &w)
+                                  : NULL;
 }
 
+/* The three are linear in each of two of x, the filter w and y = conv(x, w): each derivative is
+ * another one of them. */
 void wb_vjp_conv_forward(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
-    const wb_window_geometry w = wb_window_of(o);
-    wb_array *x = o->inputs[0], *filter = o->inputs[1];
-    if (want[0]) out[0] = conv_data(g, filter, x->sizes, &w);
-    if (want[1]) out[1] = conv_filter(x, g, filter->sizes, &w);
+    wb_array *x = o->inputs[0], *w = o->inputs[1];
+    if (want[0]) out[0] = sibling(o, WB_OP_conv_data, x, 2, (wb_array *[]){g, w});
+    if (want[1]) out[1] = sibling(o, WB_OP_conv_filter, w, 2, (wb_array *[]){x, g});
 }
 
 void wb_vjp_conv_data(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
-    const wb_window_geometry w = wb_window_of(o);
-    wb_array *y = o->inputs[0], *filter = o->inputs[1];
-    if (want[0]) out[0] = conv_forward(g, filter, y->sizes, &w);
-    if (want[1]) out[1] = conv_filter(g, y, filter->sizes, &w);
+    wb_array *y = o->inputs[0], *w = o->inputs[1];
+    if (want[0]) out[0] = sibling(o, WB_OP_conv_forward, y, 2, (wb_array *[]){g, w});
+    if (want[1]) out[1] = sibling(o, WB_OP_conv_filter, w, 2, (wb_array *[]){g, y});
 }
 
 void wb_vjp_conv_filter(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
-    const wb_window_geometry w = wb_window_of(o);
     wb_array *x = o->inputs[0], *y = o->inputs[1];
-    if (want[0]) out[0] = conv_data(y, g, x->sizes, &w);
-    if (want[1]) out[1] = conv_forward(x, g, y->sizes, &w);
+    if (want[0]) out[0] = sibling(o, WB_OP_conv_data, x, 2, (wb_array *[]){y, g});
+    if (want[1]) out[1] = sibling(o, WB_OP_conv_forward, y, 2, (wb_array *[]){x, g});
 }
 
 /* ---- pools ---- */
 
-static bool pool_geometry(const char *function, wb_array *x, const wb_window_desc *desc,
-                          wb_window_geometry *w, int64_t *sizes) {
-    if (!float_types(function, (wb_dtype)x->dtype) || !geometry(function, desc, x, true, w))
-        return false;
-    sizes_copy(x, sizes);
-    return out_sizes(function, w, x, sizes);
+static bool read_pool(const char *function, const wb_array *x, const wb_window_desc *desc,
+                      window *w) {
+    return float_types(function, (wb_dtype)x->dtype) && read_desc(function, desc, x, true, w) &&
+           set_out(function, w, x);
 }
 
 wb_array *wb_maxpool_op_make(wb_array *x, wb_window_desc desc) {
-    wb_window_geometry w;
+    window w;
     int64_t sizes[WB_MAX_DIMS];
     if (!wb_is_usable(x)) return wb_refuse("maxpool", x, "x");
-    if (!pool_geometry("maxpool", x, &desc, &w, sizes)) return NULL;
+    if (!read_pool("maxpool", x, &desc, &w)) return NULL;
+    const wb_window_call *c = &w.call;
     for (int i = 0; i < w.nspatial; i++)
-        if (w.pad[i] >= w.dilation[i] * (w.kernel[i] - 1) + 1 || x->sizes[i] == 0)
+        if (c->pad[i] >= c->dilation[i] * (c->kernel[i] - 1) + 1 || x->sizes[i] == 0)
             return wb_fail_null(
                 WB_ERROR_SHAPE,
                 "maxpool: padding %lld must be smaller than window %lld in dimension %d of %s",
-                (long long)w.pad[i], (long long)w.kernel[i], i, wb_text_of(x));
-    wb_array *node = window_node(WB_OP_maxpool, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, &w);
+                (long long)c->pad[i], (long long)c->kernel[i], i, wb_text_of(x));
+    wb_array *node = window_node(WB_OP_maxpool, y_sizes(&w, sizes), sizes, 1, &x, &w);
     return wb_result_of(node, 0, (wb_dtype)x->dtype, x->ndim, sizes);
-}
-
-static wb_array *pool_scatter(wb_array *y, wb_array *index, const wb_array *x,
-                              const wb_window_geometry *w) {
-    if (!y || !index) return NULL;
-    return window_node(WB_OP_pool_scatter, (wb_dtype)y->dtype, x->ndim, x->sizes, 2,
-                       (wb_array *[]){y, index}, w);
 }
 
 void wb_vjp_maxpool(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     (void)want;
-    const wb_window_geometry w = wb_window_of(o);
-    out[0] = pool_scatter(g, wb_result_of(o, 1, WB_I32, o->ndim, o->sizes), o->inputs[0], &w);
+    wb_array *index = wb_result_of(o, 1, WB_I32, o->ndim, o->sizes);
+    if (index) out[0] = sibling(o, WB_OP_pool_scatter, o->inputs[0], 2, (wb_array *[]){g, index});
 }
 
+/* Each is the adjoint of the other, at the places that the index says. */
 void wb_vjp_pool_scatter(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
-    const wb_window_geometry w = wb_window_of(o);
-    const wb_array *y = o->inputs[0];
     if (want[0] && g)
-        out[0] = window_node(WB_OP_pool_gather, (wb_dtype)g->dtype, y->ndim, y->sizes, 2,
-                             (wb_array *[]){g, o->inputs[1]}, &w);
+        out[0] = sibling(o, WB_OP_pool_gather, o->inputs[0], 2, (wb_array *[]){g, o->inputs[1]});
 }
 
 void wb_vjp_pool_gather(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
-    const wb_window_geometry w = wb_window_of(o);
-    if (want[0]) out[0] = pool_scatter(g, o->inputs[1], o->inputs[0], &w);
+    if (want[0] && g)
+        out[0] = sibling(o, WB_OP_pool_scatter, o->inputs[0], 2, (wb_array *[]){g, o->inputs[1]});
 }
 
 wb_array *wb_meanpool_op_make(wb_array *x, wb_window_desc desc) {
-    wb_window_geometry w;
+    window w;
     int64_t sizes[WB_MAX_DIMS];
     if (!wb_is_usable(x)) return wb_refuse("meanpool", x, "x");
-    if (!pool_geometry("meanpool", x, &desc, &w, sizes)) return NULL;
-    return window_node(WB_OP_meanpool, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, &w);
+    if (!read_pool("meanpool", x, &desc, &w)) return NULL;
+    return window_node(WB_OP_meanpool, y_sizes(&w, sizes), sizes, 1, &x, &w);
 }
 
 /* x^p, and 0 where x is 0, with no gradient there. */
@@ -371,25 +335,22 @@ static wb_array *power(wb_array *x, double p) {
 }
 
 wb_array *wb_lppool_op_make(wb_array *x, double p, wb_window_desc desc) {
-    wb_window_geometry w;
-    int64_t sizes[WB_MAX_DIMS];
+    window w;
     if (!wb_is_usable(x)) return wb_refuse("lppool", x, "x");
     if (!(p > 0)) return wb_fail_null(WB_ERROR_ARGUMENT, "lppool: p must be above 0, got %g", p);
-    if (!pool_geometry("lppool", x, &desc, &w, sizes)) return NULL;
+    if (!read_pool("lppool", x, &desc, &w)) return NULL;
     if (isinf(p)) return wb_maxpool_op_make(ABS(x), desc);
     const wb_dtype dtype = (wb_dtype)x->dtype;
     double count = 1;
-    for (int i = 0; i < w.nspatial; i++) count *= (double)w.kernel[i];
+    for (int i = 0; i < 3; i++) count *= (double)w.call.kernel[i];
     if (wb_dtype_size(dtype) < 4) x = wb_cast(x, WB_F32);
     wb_array *sum = wb_mul_number(wb_meanpool_op_make(power(ABS(x), p), desc), count);
     return wb_cast(power(sum, 1 / p), dtype);
 }
 
 /* Linear pairs: each is the adjoint of the other. */
-static void vjp_pair(wb_op other, wb_array *o, wb_array *g, wb_array **out) {
-    const wb_window_geometry w = wb_window_of(o);
-    const wb_array *x = o->inputs[0];
-    if (g) out[0] = window_node(other, (wb_dtype)g->dtype, x->ndim, x->sizes, 1, &g, &w);
+static void vjp_pair(wb_op other, const wb_array *o, wb_array *g, wb_array **out) {
+    if (g) out[0] = sibling(o, other, o->inputs[0], 1, &g);
 }
 
 void wb_vjp_meanpool(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
@@ -404,39 +365,39 @@ void wb_vjp_meanpool_data(wb_array *o, wb_array *g, const bool *want, wb_array *
 
 /* ---- unfold, fold ---- */
 
-static void column_sizes(const wb_window_geometry *w, const int64_t *out, int64_t channels,
-                         int64_t batch, int64_t columns[3]) {
-    columns[0] = 1, columns[1] = channels, columns[2] = batch;
-    for (int i = 0; i < w->nspatial; i++) columns[0] *= out[i], columns[1] *= w->kernel[i];
+static bool read_unfold(const char *function, const wb_array *x, wb_dtype dtype,
+                        const wb_window_desc *desc, window *w) {
+    return float_types(function, dtype) && read_desc(function, desc, x, false, w) &&
+           set_out(function, w, x);
+}
+
+static void column_sizes(const wb_window_call *c, int64_t columns[3]) {
+    columns[0] = 1, columns[1] = c->channels, columns[2] = c->batch;
+    for (int i = 0; i < 3; i++) columns[0] *= c->out[i], columns[1] *= c->kernel[i];
 }
 
 wb_array *wb_unfold_make(wb_array *x, wb_window_desc desc) {
-    wb_window_geometry w;
-    int64_t out[WB_MAX_DIMS], columns[3];
+    window w;
+    int64_t columns[3];
     if (!wb_is_usable(x)) return wb_refuse("unfold", x, "x");
-    if (!float_types("unfold", (wb_dtype)x->dtype) || !geometry("unfold", &desc, x, false, &w) ||
-        !out_sizes("unfold", &w, x, out))
-        return NULL;
-    column_sizes(&w, out, x->sizes[w.nspatial], x->sizes[w.nspatial + 1], columns);
-    return window_node(WB_OP_unfold, (wb_dtype)x->dtype, 3, columns, 1, &x, &w);
+    if (!read_unfold("unfold", x, (wb_dtype)x->dtype, &desc, &w)) return NULL;
+    column_sizes(&w.call, columns);
+    return window_node(WB_OP_unfold, 3, columns, 1, &x, &w);
 }
 
 wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_sizes, wb_window_desc desc) {
-    wb_window_geometry w;
-    int64_t out[WB_MAX_DIMS], wanted[3];
+    window w;
+    int64_t wanted[3];
     if (!wb_is_usable(columns)) return wb_refuse("fold", columns, "columns");
     if (!wb_check_sizes("fold", ndim, x_sizes)) return NULL;
     wb_array like = {.ndim = (uint8_t)ndim};
     for (int d = 0; d < ndim; d++) like.sizes[d] = x_sizes[d];
-    if (!float_types("fold", (wb_dtype)columns->dtype) ||
-        !geometry("fold", &desc, &like, false, &w) || !out_sizes("fold", &w, &like, out))
-        return NULL;
-    column_sizes(&w, out, x_sizes[w.nspatial], x_sizes[w.nspatial + 1], wanted);
-    if (columns->ndim != 3 || columns->sizes[0] != wanted[0] || columns->sizes[1] != wanted[1] ||
-        columns->sizes[2] != wanted[2])
+    if (!read_unfold("fold", &like, (wb_dtype)columns->dtype, &desc, &w)) return NULL;
+    column_sizes(&w.call, wanted);
+    if (columns->ndim != 3 || memcmp(columns->sizes, wanted, sizeof wanted) != 0)
         return wb_fail_null(WB_ERROR_SHAPE, "fold: columns must be %s, got %s",
                             wb_sizes_text(3, wanted), wb_text_of(columns));
-    return window_node(WB_OP_fold, (wb_dtype)columns->dtype, ndim, x_sizes, 1, &columns, &w);
+    return window_node(WB_OP_fold, ndim, x_sizes, 1, &columns, &w);
 }
 
 void wb_vjp_unfold(wb_array *o, wb_array *g, const bool *want, wb_array **out) {

@@ -32,8 +32,8 @@ typedef struct listing {
 /* ---- multiply-adds ---- */
 
 static int64_t of_attention(const wb_array *x) {
-    const wb_attention_geometry a = wb_attention_of(x->attributes);
-    return wb_times(wb_times(a.queries, a.keys), wb_times(a.dk + a.dv, a.heads * a.batch));
+    const wb_attention_call *a = wb_attention_of(x);
+    return wb_times(wb_times(a->queries, a->keys), wb_times(a->dk + a->dv, a->heads * a->batch));
 }
 
 /* Of one filter. */

@@ -367,8 +367,8 @@ static void add_attention(const attention_row *r, wb_call_kind kind) {
                              .kv_heads = r->kv_heads,
                              .batch = r->batch,
                              .is_causal = r->causal,
-                             .has_mask = r->mask,
-                             .has_bias = r->bias};
+                             .has_mask = r->mask != NULL,
+                             .has_bias = r->bias != NULL};
     const int64_t of_q = a->queries * a->heads * a->batch, of_k = a->keys * a->kv_heads * a->batch;
     const int64_t sizes[] = {a->keys, a->queries, a->heads, a->batch};
     add_columns(c, a->dk * a->heads + r->gap, a->queries, a->q_strides);

@@ -27,20 +27,18 @@ void naive_matmul(naive *o, naive *const *in) {
 /* Windows: calls visit(context, place in x, place in y, tap) for each place of y and each tap that
  * meets x; spatial places. */
 typedef struct window_walk {
-    wb_window_geometry w;
+    wb_window_call w;
+    int nspatial;
     int64_t x_sizes[3], y_sizes[3], taps, x_count, y_count;
 } window_walk;
 
 static window_walk walk_of(const wb_array *node, const naive *x, const naive *y) {
-    window_walk k = {.w = wb_window_of(node), .taps = 1, .x_count = 1, .y_count = 1};
+    window_walk k = {
+        .w = *wb_window_of(node), .nspatial = x->ndim - 2, .taps = 1, .x_count = 1, .y_count = 1};
     for (int i = 0; i < 3; i++) {
-        const bool used = i < k.w.nspatial;
+        const bool used = i < k.nspatial;
         k.x_sizes[i] = used ? x->sizes[i] : 1;
-        const int64_t reach = k.w.dilation[i] * (k.w.kernel[i] - 1) + 1;
-        k.y_sizes[i] =
-            !used ? 1
-            : y   ? y->sizes[i]
-                  : (x->sizes[i] + 2 * k.w.pad[i] + k.w.pad_more[i] - reach) / k.w.stride[i] + 1;
+        k.y_sizes[i] = !used ? 1 : y ? y->sizes[i] : k.w.out[i];
         k.taps *= k.w.kernel[i], k.x_count *= k.x_sizes[i], k.y_count *= k.y_sizes[i];
     }
     return k;
@@ -62,7 +60,7 @@ enum { TO_Y, TO_X, TO_W };
 
 static void convolve(int to, const wb_array *node, naive *x, naive *w, naive *y) {
     const window_walk k = walk_of(node, x, y);
-    const int s = k.w.nspatial;
+    const int s = k.nspatial;
     const int64_t channels = x->sizes[s], per_group = channels / k.w.groups, filters = y->sizes[s],
                   batch = x->sizes[s + 1];
     for (int64_t n = 0; n < batch; n++)
@@ -103,7 +101,7 @@ void naive_maxpool(naive *o, naive *const *in) {
     const naive *x = in[0];
     const window_walk k = walk_of(o->node, x, o);
     o->results[1] = naive_numbers(o->count);
-    for (int64_t c = 0; c < planes_of(x, k.w.nspatial); c++)
+    for (int64_t c = 0; c < planes_of(x, k.nspatial); c++)
         for (int64_t p = 0; p < k.y_count; p++) {
             int64_t best = -1;
             for (int64_t place = 0; place < k.x_count; place++) { /* memory order */
@@ -142,7 +140,7 @@ void naive_meanpool(naive *o, naive *const *in) {
     const bool backwards = o->node->op == WB_OP_meanpool_data;
     naive *x = backwards ? o : in[0], *y = backwards ? in[0] : o;
     const window_walk k = walk_of(o->node, x, y);
-    for (int64_t c = 0; c < planes_of(x, k.w.nspatial); c++)
+    for (int64_t c = 0; c < planes_of(x, k.nspatial); c++)
         for (int64_t p = 0; p < k.y_count; p++)
             for (int64_t t = 0; t < k.taps; t++) {
                 const int64_t place = place_under(&k, p, t);
@@ -161,7 +159,7 @@ void naive_unfold(naive *o, naive *const *in) {
     const bool backwards = o->node->op == WB_OP_fold;
     naive *x = backwards ? o : in[0], *columns = backwards ? in[0] : o;
     const window_walk k = walk_of(o->node, x, NULL);
-    for (int64_t c = 0; c < planes_of(x, k.w.nspatial); c++)
+    for (int64_t c = 0; c < planes_of(x, k.nspatial); c++)
         for (int64_t t = 0; t < k.taps; t++)
             for (int64_t p = 0; p < k.y_count; p++) {
                 const int64_t place = place_under(&k, p, t);

@@ -30,33 +30,33 @@ WB_INLINE int64_t TYPE(up)(int64_t a, int64_t b) { return a <= 0 ? 0 : (a + b - 
 WB_INLINE void TYPE(walk_row)(const wb_window_plane *plane, TYPE(row_fn) * run, int64_t i1,
                               int64_t i2, const bool to_x, const bool columns) {
     const wb_window *w = plane->window;
-    const int64_t at = w->out[0] * (i1 + w->out[1] * i2), area = wb_window_plane_out(w);
-    const int64_t taps = wb_window_taps(w), step = w->stride[0];
+    const int64_t at = w->call.out[0] * (i1 + w->call.out[1] * i2), area = wb_window_plane_out(w);
+    const int64_t taps = wb_window_taps(w), step = w->call.stride[0];
     for (int64_t t = 0; t < taps; t++) {
-        const int64_t t0 = t % w->kernel[0], t1 = t / w->kernel[0] % w->kernel[1];
-        const int64_t t2 = t / w->kernel[0] / w->kernel[1];
-        const int64_t h = i1 * w->stride[1] + t1 * w->dilation[1] - w->pad[1];
-        const int64_t d = i2 * w->stride[2] + t2 * w->dilation[2] - w->pad[2];
-        if (h < 0 || h >= w->in[1] || d < 0 || d >= w->in[2]) continue;
-        const int64_t column = t0 * w->dilation[0] - w->pad[0];
-        const int64_t y = at + (columns ? area * (w->flip ? taps - 1 - t : t) : 0);
+        const int64_t t0 = t % w->call.kernel[0], t1 = t / w->call.kernel[0] % w->call.kernel[1];
+        const int64_t t2 = t / w->call.kernel[0] / w->call.kernel[1];
+        const int64_t h = i1 * w->call.stride[1] + t1 * w->call.dilation[1] - w->call.pad[1];
+        const int64_t d = i2 * w->call.stride[2] + t2 * w->call.dilation[2] - w->call.pad[2];
+        if (h < 0 || h >= w->call.in[1] || d < 0 || d >= w->call.in[2]) continue;
+        const int64_t column = t0 * w->call.dilation[0] - w->call.pad[0];
+        const int64_t y = at + (columns ? area * (w->call.flip ? taps - 1 - t : t) : 0);
         TYPE(row)
         row = {.out = (REAL *)plane->out + (to_x ? 0 : y),
                .in = (const REAL *)plane->in + (to_x ? y : 0),
                .index = plane->index_out ? plane->index_out + at : NULL,
                .low = TYPE(up)(-column, step),
-               .high = TYPE(up)(w->in[0] - column, step),
-               .start = column + w->in[0] * (h + w->in[1] * d),
+               .high = TYPE(up)(w->call.in[0] - column, step),
+               .start = column + w->call.in[0] * (h + w->call.in[1] * d),
                .scale = (REAL)taps};
-        if (row.high > w->out[0]) row.high = w->out[0];
+        if (row.high > w->call.out[0]) row.high = w->call.out[0];
         TYPE(row_step)(run, &row, step);
     }
 }
 
 WB_INLINE void TYPE(walk)(const wb_window_plane *plane, TYPE(row_fn) * run, const bool to_x,
                           const bool columns) {
-    for (int64_t i2 = 0; i2 < plane->window->out[2]; i2++)
-        for (int64_t i1 = 0; i1 < plane->window->out[1]; i1++)
+    for (int64_t i2 = 0; i2 < plane->window->call.out[2]; i2++)
+        for (int64_t i1 = 0; i1 < plane->window->call.out[1]; i1++)
             TYPE(walk_row)(plane, run, i1, i2, to_x, columns);
 }
 
@@ -81,10 +81,11 @@ WB_INLINE void TYPE(max_row)(const TYPE(row) * row, int64_t step) {
 
 /* The usual pool: windows of two by two side by side, which need no walk. */
 WB_INLINE bool TYPE(is_two_by_two)(const wb_window *w) {
-    return w->kernel[0] == 2 && w->kernel[1] == 2 && w->kernel[2] == 1 && w->stride[0] == 2 &&
-           w->stride[1] == 2 && w->dilation[0] == 1 && w->dilation[1] == 1 && w->in[2] == 1 &&
-           w->pad[0] == 0 && w->pad[1] == 0 && 2 * w->out[0] <= w->in[0] &&
-           2 * w->out[1] <= w->in[1];
+    return w->call.kernel[0] == 2 && w->call.kernel[1] == 2 && w->call.kernel[2] == 1 &&
+           w->call.stride[0] == 2 && w->call.stride[1] == 2 && w->call.dilation[0] == 1 &&
+           w->call.dilation[1] == 1 && w->call.in[2] == 1 && w->call.pad[0] == 0 &&
+           w->call.pad[1] == 0 && 2 * w->call.out[0] <= w->call.in[0] &&
+           2 * w->call.out[1] <= w->call.in[1];
 }
 
 /* A value takes the place of an earlier one if it is larger, or the first NaN. Arithmetic, here and
@@ -179,13 +180,13 @@ WB_APART static void TYPE(scatter_pairs)(int64_t n, int32_t width, int32_t first
 
 void WB_ISA_NAME(TYPE(maxpool))(const wb_window_plane *plane) {
     const wb_window *w = plane->window;
-    const int32_t width = (int32_t)w->in[0];
+    const int32_t width = (int32_t)w->call.in[0];
     if (TYPE(is_two_by_two)(plane->window)) {
-        for (int64_t r = 0; r < w->out[1]; r++) {
-            const int64_t from = 2 * r * w->in[0], to = r * w->out[0];
+        for (int64_t r = 0; r < w->call.out[1]; r++) {
+            const int64_t from = 2 * r * w->call.in[0], to = r * w->call.out[0];
             const REAL *x = (const REAL *)plane->in + from;
             REAL *y = (REAL *)plane->out + to;
-            TYPE(max_pairs)(w->out[0], width, (int32_t)from, x, y, plane->index_out + to);
+            TYPE(max_pairs)(w->call.out[0], width, (int32_t)from, x, y, plane->index_out + to);
         }
         return;
     }
@@ -198,17 +199,17 @@ void WB_ISA_NAME(TYPE(maxpool))(const wb_window_plane *plane) {
 /* A window that lies in the padding has no index. */
 void WB_ISA_NAME(TYPE(pool_scatter))(const wb_window_plane *plane) {
     const wb_window *w = plane->window;
-    const int32_t width = (int32_t)w->in[0];
+    const int32_t width = (int32_t)w->call.in[0];
     REAL *restrict x = plane->out;
     const REAL *restrict y = plane->in;
     const int64_t count = wb_window_plane_out(plane->window);
     if (TYPE(is_two_by_two)(plane->window)) {
         if (wb_window_plane_in(plane->window) > 4 * count)
             TYPE(fill)(x, wb_window_plane_in(plane->window), 0);
-        for (int64_t r = 0; r < w->out[1]; r++) {
-            const int64_t from = r * w->out[0], to = 2 * r * w->in[0];
+        for (int64_t r = 0; r < w->call.out[1]; r++) {
+            const int64_t from = r * w->call.out[0], to = 2 * r * w->call.in[0];
             const int32_t *index = plane->index_in + from;
-            TYPE(scatter_pairs)(w->out[0], width, (int32_t)to, y + from, index, x + to);
+            TYPE(scatter_pairs)(w->call.out[0], width, (int32_t)to, y + from, index, x + to);
         }
         return;
     }
@@ -227,7 +228,8 @@ void WB_ISA_NAME(TYPE(pool_gather))(const wb_window_plane *plane) {
 /* The pool that leaves one number of a plane. */
 WB_INLINE bool TYPE(is_whole)(const wb_window *w) {
     for (int d = 0; d < 3; d++)
-        if (w->out[d] != 1 || w->kernel[d] != w->in[d] || w->pad[d] != 0) return false;
+        if (w->call.out[d] != 1 || w->call.kernel[d] != w->call.in[d] || w->call.pad[d] != 0)
+            return false;
     return true;
 }
 

@@ -32,16 +32,16 @@ static void run(wb_conv_kind kind, const wb_window *w, const void *a, const void
 static void scratch_memory_is_counted_in_full(void **state) {
     (void)state;
     const wb_window w = {.dtype = WB_F64,
-                         .in = {4, 4, 1},
-                         .out = {4, 4, 1},
-                         .kernel = {3, 3, 1},
-                         .stride = {1, 1, 1},
-                         .pad = {1, 1, 0},
-                         .dilation = {1, 1, 1},
-                         .channels = 1 << 13,
-                         .filters = 1 << 13,
-                         .batch = 64,
-                         .groups = 1};
+                         .call.in = {4, 4, 1},
+                         .call.out = {4, 4, 1},
+                         .call.kernel = {3, 3, 1},
+                         .call.stride = {1, 1, 1},
+                         .call.pad = {1, 1, 0},
+                         .call.dilation = {1, 1, 1},
+                         .call.channels = 1 << 13,
+                         .call.filters = 1 << 13,
+                         .call.batch = 64,
+                         .call.groups = 1};
     assert_true(wb_cpu_conv_scratch(WB_CONV_FORWARD, &w) > (int64_t)1 << 32);
 }
 
@@ -64,34 +64,39 @@ UNWATCHED static void naive_product(const naive *n, int64_t x, int64_t w, int64_
 /* All taps of y[p, k, image] in channel c of the group. */
 UNWATCHED static void naive_taps(const naive *n, const wb_window *w, const int64_t p[3], int64_t k,
                                  int64_t c, int64_t image) {
-    const int64_t inner = w->channels / w->groups, group = k / (w->filters / w->groups);
+    const int64_t inner = w->call.channels / w->call.groups,
+                  group = k / (w->call.filters / w->call.groups);
     const int64_t y =
-        p[0] + w->out[0] * (p[1] + w->out[1] * (p[2] + w->out[2] * (k + w->filters * image)));
+        p[0] +
+        w->call.out[0] *
+            (p[1] + w->call.out[1] * (p[2] + w->call.out[2] * (k + w->call.filters * image)));
     int64_t t[3];
-    for (t[2] = 0; t[2] < w->kernel[2]; t[2]++)
-        for (t[1] = 0; t[1] < w->kernel[1]; t[1]++)
-            for (t[0] = 0; t[0] < w->kernel[0]; t[0]++) {
+    for (t[2] = 0; t[2] < w->call.kernel[2]; t[2]++)
+        for (t[1] = 0; t[1] < w->call.kernel[1]; t[1]++)
+            for (t[0] = 0; t[0] < w->call.kernel[0]; t[0]++) {
                 int64_t x = 0, tap = 0, at[3];
                 bool inside = true;
                 for (int d = 2; d >= 0; d--) {
-                    at[d] = p[d] * w->stride[d] + t[d] * w->dilation[d] - w->pad[d];
-                    inside = inside && at[d] >= 0 && at[d] < w->in[d];
-                    x = x * w->in[d] + at[d];
-                    tap = tap * w->kernel[d] + (w->flip ? w->kernel[d] - 1 - t[d] : t[d]);
+                    at[d] = p[d] * w->call.stride[d] + t[d] * w->call.dilation[d] - w->call.pad[d];
+                    inside = inside && at[d] >= 0 && at[d] < w->call.in[d];
+                    x = x * w->call.in[d] + at[d];
+                    tap = tap * w->call.kernel[d] +
+                          (w->call.flip ? w->call.kernel[d] - 1 - t[d] : t[d]);
                 }
-                x += n->plane * (group * inner + c + w->channels * image);
+                x += n->plane * (group * inner + c + w->call.channels * image);
                 if (inside) naive_product(n, x, tap + n->taps * (c + inner * k), y);
             }
 }
 
 static void naive_conv(const naive *n, const wb_window *w) {
     int64_t p[3];
-    for (int64_t image = 0; image < w->batch; image++)
-        for (int64_t k = 0; k < w->filters; k++)
-            for (int64_t c = 0; c < w->channels / w->groups; c++)
-                for (p[2] = 0; p[2] < w->out[2]; p[2]++)
-                    for (p[1] = 0; p[1] < w->out[1]; p[1]++)
-                        for (p[0] = 0; p[0] < w->out[0]; p[0]++) naive_taps(n, w, p, k, c, image);
+    for (int64_t image = 0; image < w->call.batch; image++)
+        for (int64_t k = 0; k < w->call.filters; k++)
+            for (int64_t c = 0; c < w->call.channels / w->call.groups; c++)
+                for (p[2] = 0; p[2] < w->call.out[2]; p[2]++)
+                    for (p[1] = 0; p[1] < w->call.out[1]; p[1]++)
+                        for (p[0] = 0; p[0] < w->call.out[0]; p[0]++)
+                            naive_taps(n, w, p, k, c, image);
 }
 
 static void check_against_naive(wb_conv_kind kind, const wb_window *w, const void *a,
@@ -106,8 +111,8 @@ static void check_against_naive(wb_conv_kind kind, const wb_window *w, const voi
                second,
                calloc((size_t)count + 1, sizeof(double)),
                calloc((size_t)count + 1, sizeof(double)),
-               area(w->in),
-               area(w->kernel)};
+               area(w->call.in),
+               area(w->call.kernel)};
     memset(out, 0xff, (size_t)count * wb_dtype_size(w->dtype));
     naive_conv(&n, w);
     run(kind, w, a, b, out, NULL, NULL);
@@ -246,8 +251,8 @@ static void uneven_padding_of_ones_counts_the_taps(void **state) {
     const wb_window w = window_of(&s, WB_F32);
     const int64_t at[][3] = {{1, 1, 6}, {2, 2, 9}, {27, 1, 4}, {1, 29, 3}, {1, 28, 6}, {27, 29, 2}};
     float x[28 * 28], k[9], y[27 * 29];
-    assert_int_equal(w.out[0], 27);
-    assert_int_equal(w.out[1], 29);
+    assert_int_equal(w.call.out[0], 27);
+    assert_int_equal(w.call.out[1], 29);
     for (int i = 0; i < 28 * 28; i++) x[i] = 1;
     for (int i = 0; i < 9; i++) k[i] = 1;
     run(WB_CONV_FORWARD, &w, x, k, y, NULL, NULL);
@@ -474,7 +479,8 @@ static void double_tile(void *context, int64_t product, int64_t row, int64_t row
 static void check_tiles(wb_conv_kind kind, const wb_window *w, const arrays *r) {
     const int64_t count = size_of(kind, w);
     float *plain = memory_new(WB_F32, count), *out = memory_new(WB_F32, count);
-    doubling d = {out, calloc((size_t)count, 1), area(kind == WB_CONV_DATA ? w->in : w->out)};
+    doubling d = {out, calloc((size_t)count, 1),
+                  area(kind == WB_CONV_DATA ? w->call.in : w->call.out)};
     run(kind, w, first_of(kind, r), second_of(kind, r), plain, NULL, NULL);
     run(kind, w, first_of(kind, r), second_of(kind, r), out, double_tile, &d);
     for (int64_t i = 0; i < count; i++) {
@@ -571,13 +577,13 @@ static void unfold_times_the_weights_is_the_convolution(void **state) {
         s.channels /= s.groups;
         s.groups = 1;
         const wb_window w = window_of(&s, WB_F64);
-        const int64_t rows = area(w.out), depth = area(w.kernel) * w.channels;
+        const int64_t rows = area(w.call.out), depth = area(w.call.kernel) * w.call.channels;
         arrays r = arrays_new(&w);
-        double *columns = memory_new(WB_F64, rows * depth * w.batch);
+        double *columns = memory_new(WB_F64, rows * depth * w.call.batch);
         wb_cpu_unfold(&w, r.x, columns);
         run(WB_CONV_FORWARD, &w, r.x, r.w, r.y, NULL, NULL);
         for (int64_t j = 0; j < y_size(&w); j++) {
-            const int64_t k = j / rows % w.filters, image = j / rows / w.filters;
+            const int64_t k = j / rows % w.call.filters, image = j / rows / w.call.filters;
             const double *from = columns + image * rows * depth + j % rows;
             double sum = 0;
             for (int64_t p = 0; p < depth; p++)

@@ -96,15 +96,16 @@ static void fill_with_ties(wb_dtype dtype, void *x, int64_t count) {
 /* First NaN, else first maximum, of window p of a plane; -1 in the padding. */
 static int64_t naive_maximum(const wb_window *w, const void *plane, const int64_t p[3]) {
     int64_t best = -1;
-    for (int64_t t = 0; t < area(w->kernel); t++) {
-        const int64_t tap[3] = {t % w->kernel[0], t / w->kernel[0] % w->kernel[1],
-                                t / w->kernel[0] / w->kernel[1]};
+    for (int64_t t = 0; t < area(w->call.kernel); t++) {
+        const int64_t tap[3] = {t % w->call.kernel[0], t / w->call.kernel[0] % w->call.kernel[1],
+                                t / w->call.kernel[0] / w->call.kernel[1]};
         int64_t at = 0;
         bool inside = true;
         for (int d = 2; d >= 0; d--) {
-            const int64_t q = p[d] * w->stride[d] + tap[d] * w->dilation[d] - w->pad[d];
-            inside = inside && q >= 0 && q < w->in[d];
-            at = at * w->in[d] + q;
+            const int64_t q =
+                p[d] * w->call.stride[d] + tap[d] * w->call.dilation[d] - w->call.pad[d];
+            inside = inside && q >= 0 && q < w->call.in[d];
+            at = at * w->call.in[d] + q;
         }
         if (!inside) continue;
         const double value = memory_get(w->dtype, plane, at);
@@ -115,11 +116,11 @@ static int64_t naive_maximum(const wb_window *w, const void *plane, const int64_
 }
 
 static void check_maximum(const wb_window *w, const void *x, const void *y, const int32_t *index) {
-    const int64_t plane = area(w->in) * (int64_t)wb_dtype_size(w->dtype);
+    const int64_t plane = area(w->call.in) * (int64_t)wb_dtype_size(w->dtype);
     for (int64_t i = 0; i < y_size(w); i++) {
-        const int64_t p[3] = {i % w->out[0], i / w->out[0] % w->out[1],
-                              i / w->out[0] / w->out[1] % w->out[2]};
-        const char *from = (const char *)x + i / area(w->out) * plane;
+        const int64_t p[3] = {i % w->call.out[0], i / w->call.out[0] % w->call.out[1],
+                              i / w->call.out[0] / w->call.out[1] % w->call.out[2]};
+        const char *from = (const char *)x + i / area(w->call.out) * plane;
         const int64_t wanted = naive_maximum(w, from, p);
         const double value = wanted < 0 ? -INFINITY : memory_get(w->dtype, from, wanted);
         const double got = memory_get(w->dtype, y, i);
@@ -180,7 +181,7 @@ static void pools_and_unfold_have_their_adjoints(void **state) {
         wb_cpu_maxpool(&w, x, y, some_index);
         check_adjoint(&w, y_size(&w), gather, scatter);
         check_adjoint(&w, y_size(&w), wb_cpu_meanpool, wb_cpu_meanpool_data);
-        check_adjoint(&w, y_size(&w) * area(w.kernel), wb_cpu_unfold, wb_cpu_fold);
+        check_adjoint(&w, y_size(&w) * area(w.call.kernel), wb_cpu_unfold, wb_cpu_fold);
         free(some_index);
         free(x);
         free(y);

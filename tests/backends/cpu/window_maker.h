@@ -24,30 +24,34 @@ static inline int64_t or_one(int value) { return value ? value : 1; }
 
 static inline wb_window window_of(const shape *s, wb_dtype dtype) {
     wb_window w = {.dtype = dtype,
-                   .channels = or_one(s->channels),
-                   .filters = or_one(s->filters),
-                   .groups = or_one(s->groups),
-                   .batch = or_one(s->batch),
-                   .flip = !s->unflipped};
+                   .call.channels = or_one(s->channels),
+                   .call.filters = or_one(s->filters),
+                   .call.groups = or_one(s->groups),
+                   .call.batch = or_one(s->batch),
+                   .call.flip = !s->unflipped};
     for (int d = 0; d < 3; d++) {
-        w.in[d] = or_one(s->in[d]);
-        w.kernel[d] = or_one(s->kernel[d]);
-        w.stride[d] = or_one(s->stride[d]);
-        w.dilation[d] = or_one(s->dilation[d]);
-        w.pad[d] = s->pad[d];
+        w.call.in[d] = or_one(s->in[d]);
+        w.call.kernel[d] = or_one(s->kernel[d]);
+        w.call.stride[d] = or_one(s->stride[d]);
+        w.call.dilation[d] = or_one(s->dilation[d]);
+        w.call.pad[d] = s->pad[d];
         const int64_t room =
-            w.in[d] + s->pad[d] + s->pad_end[d] - w.dilation[d] * (w.kernel[d] - 1);
-        w.out[d] = (room - 1) / w.stride[d] + 1;
+            w.call.in[d] + s->pad[d] + s->pad_end[d] - w.call.dilation[d] * (w.call.kernel[d] - 1);
+        w.call.out[d] = (room - 1) / w.call.stride[d] + 1;
         assert_true(room > 0);
     }
     return w;
 }
 
 static inline int64_t area(const int64_t size[3]) { return size[0] * size[1] * size[2]; }
-static inline int64_t x_size(const wb_window *w) { return area(w->in) * w->channels * w->batch; }
-static inline int64_t y_size(const wb_window *w) { return area(w->out) * w->filters * w->batch; }
+static inline int64_t x_size(const wb_window *w) {
+    return area(w->call.in) * w->call.channels * w->call.batch;
+}
+static inline int64_t y_size(const wb_window *w) {
+    return area(w->call.out) * w->call.filters * w->call.batch;
+}
 static inline int64_t w_size(const wb_window *w) {
-    return area(w->kernel) * w->channels / w->groups * w->filters;
+    return area(w->call.kernel) * w->call.channels / w->call.groups * w->call.filters;
 }
 
 static inline void show_sizes(const char *name, const int64_t size[3]) {
@@ -56,14 +60,14 @@ static inline void show_sizes(const char *name, const int64_t size[3]) {
 
 static inline void show(const wb_window *w) {
     print_message("%s", wb_dtype_name(w->dtype));
-    show_sizes("in", w->in);
-    show_sizes("out", w->out);
-    show_sizes("kernel", w->kernel);
-    show_sizes("stride", w->stride);
-    show_sizes("dilation", w->dilation);
-    show_sizes("pad", w->pad);
-    print_message(" channels %d filters %d groups %d batch %d flip %d\n", (int)w->channels,
-                  (int)w->filters, (int)w->groups, (int)w->batch, w->flip);
+    show_sizes("in", w->call.in);
+    show_sizes("out", w->call.out);
+    show_sizes("kernel", w->call.kernel);
+    show_sizes("stride", w->call.stride);
+    show_sizes("dilation", w->call.dilation);
+    show_sizes("pad", w->call.pad);
+    print_message(" channels %d filters %d groups %d batch %d flip %d\n", (int)w->call.channels,
+                  (int)w->call.filters, (int)w->call.groups, (int)w->call.batch, (int)w->call.flip);
 }
 
 /* ---- arrays of either type; made with malloc one by one, so that a sanitizer sees their ends
