@@ -5,6 +5,7 @@
 #include <weber/array.h>
 #include <weber/device.h>
 
+#include "array/attributes.h"
 #include "base/count.h"
 #include "base/error.h"
 #include "base/object.h"
@@ -22,10 +23,7 @@ typedef enum wb_op {
     WB_OP_COUNT
 } wb_op;
 
-enum {
-    WB_INLINE_INPUTS = 8, /* more inputs stand in a list of their own */
-    WB_ATTRIBUTES = 8,    /* 64-bit words that belong to the plan key */
-};
+enum { WB_INLINE_INPUTS = 8 }; /* more inputs stand in a list of their own */
 
 /* Flags of a node. */
 enum {
@@ -64,10 +62,10 @@ struct wb_array {
     wb_buffer *buffer;       /* NULL while pending */
     int64_t offset;          /* elements */
     int64_t sizes[WB_MAX_DIMS];
-    int64_t attributes[WB_ATTRIBUTES]; /* meaning per operation */
-    int64_t late[2];                   /* not in the key: value, key or counter */
-    struct wb_payload *payload;        /* of operations that have one; referred to */
-    int64_t strides[WB_MAX_DIMS];      /* elements; only with WB_NODE_STRIDED */
+    wb_attributes attributes;     /* what is meant goes by the operation */
+    int64_t late[2];              /* not in the key: value, key or counter */
+    struct wb_payload *payload;   /* of operations that have one; referred to */
+    int64_t strides[WB_MAX_DIMS]; /* elements; only with WB_NODE_STRIDED */
 };
 
 extern const wb_class wb_array_class;

@@ -328,7 +328,7 @@ static wb_array *number(wb_thread *thread, double value, bool is_kept) {
     if (!node) return NULL;
     node->flags = WB_NODE_WEAK;
     node->nattributes = 1;
-    node->attributes[0] = (int64_t)bits_of(value);
+    node->attributes.number.value = value;
     node->device = NULL;
     if (!is_kept) return into_scope(thread, node);
     node->flags |= WB_NODE_INTERNED;
@@ -349,6 +349,6 @@ wb_array *wb_constant(double value) {
     const uint64_t bits = bits_of(value);
     wb_array **place = &thread->constants[(bits * 0x9E3779B97F4A7C15ull) >> 58], *x = *place;
     if (!x) return *place = number(thread, value, true);
-    const bool is_it = (uint64_t)x->attributes[0] == bits && !x->buffer && !x->device;
+    const bool is_it = (uint64_t)x->attributes.words[0] == bits && !x->buffer && !x->device;
     return is_it ? x : number(thread, value, false);
 }

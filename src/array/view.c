@@ -102,12 +102,12 @@ bool wb_view_layout(const wb_array *view, const wb_layout *in, wb_layout *out) {
         expand_layout(in, view->ndim, view->sizes, out);
         return true;
     case WB_OP_permute:
-        wb_permutation_unpack(view->attributes[0], view->ndim, dims);
+        wb_permutation_unpack(view->attributes.permute.order, view->ndim, dims);
         permute_layout(in, dims, out);
         return true;
     default: /* slice */
-        wb_layout_slice(in, (int)view->attributes[0], view->attributes[1],
-                        view->sizes[view->attributes[0]], view->attributes[2], out);
+        wb_layout_slice(in, (int)view->attributes.slice.dim, view->attributes.slice.start,
+                        view->sizes[view->attributes.slice.dim], view->attributes.slice.step, out);
         return true;
     }
 }

@@ -93,7 +93,8 @@ static wb_argument operand(const wb_graph *graph, int32_t v) {
 static bool matmul_call(const wb_graph *graph, const wb_value *v, wb_matmul_call *call,
                         int64_t **offsets) {
     const wb_value *a = &graph->values[v->small_inputs[0]], *b = &graph->values[v->small_inputs[1]];
-    const bool flip_a = v->attributes[0] & 1, flip_b = v->attributes[0] & 2;
+    const bool flip_a = v->attributes.product.flags & WB_MATMUL_TRANSPOSE_A,
+               flip_b = v->attributes.product.flags & WB_MATMUL_TRANSPOSE_B;
     const wb_layout layout_a = wb_value_layout(graph, a), layout_b = wb_value_layout(graph, b),
                     layout_c = wb_value_layout(graph, v);
     bool stored_a = false, stored_b = false;
@@ -154,15 +155,16 @@ static wb_attention_call attention_of(const wb_graph *graph, const wb_value *v) 
 /* ---- indices ---- */
 
 static void index_call(const wb_graph *graph, const wb_value *v, wb_index_call *call) {
-    const int dim = (int)v->attributes[0];
+    const int dim = (int)v->attributes.along.dim;
     const wb_call_row row = wb_call_row_for(v->op);
     const wb_value *x = array_of(graph, v, row.x);
     call->inner = wb_count_sizes(dim, x->sizes);
     call->size = x->sizes[dim];
     call->outer = wb_count_sizes(x->ndim - dim - 1, x->sizes + dim + 1);
-    if (v->op == WB_OP_argmax) call->run = v->attributes[1], call->index_dtype = x->dtype;
+    if (v->op == WB_OP_argmax) call->run = v->attributes.runs.run, call->index_dtype = x->dtype;
     if (row.y == NONE) return;
-    if (v->op == WB_OP_merge_runs) call->run = v->attributes[1], call->merged = v->attributes[2];
+    if (v->op == WB_OP_merge_runs)
+        call->run = v->attributes.runs.run, call->merged = v->attributes.runs.merged;
     const wb_value *index = array_of(graph, v, row.y);
     call->count = wb_value_count(index);
     call->index_dtype = index->dtype;
@@ -170,7 +172,8 @@ static void index_call(const wb_graph *graph, const wb_value *v, wb_index_call *
 
 /* As the program had asked when it made the node. */
 static bool is_fast(const wb_value *v) {
-    return wb_call_row_for(v->op).uses & WB_CALL_PRODUCTS && v->attributes[0] & WB_MATMUL_FAST;
+    return wb_call_row_for(v->op).uses & WB_CALL_PRODUCTS &&
+           v->attributes.product.flags & WB_MATMUL_FAST;
 }
 
 int wb_call_result_count(int op) {
@@ -183,7 +186,8 @@ int wb_call_result_count(int op) {
 static int32_t result_of(const wb_graph *graph, int32_t call, int number) {
     for (int32_t i = call + 1; i < graph->count; i++) {
         const wb_value *v = &graph->values[i];
-        if (v->kind == WB_VALUE_RESULT && v->small_inputs[0] == call && v->attributes[0] == number)
+        if (v->kind == WB_VALUE_RESULT && v->small_inputs[0] == call &&
+            v->attributes.part.number == number)
             return i;
     }
     return call;
@@ -194,7 +198,7 @@ static bool is_captured(const wb_graph *graph, const wb_argument *a) {
     const wb_body *body = graph->tape->body;
     if (!body || a->memory >= (uint32_t)graph->leaf_count) return false;
     const wb_array *given = graph->tape->at[graph->leaves[a->memory]].node;
-    return given->attributes[0] >= body->ncarries + body->nslices;
+    return given->attributes.part.number >= body->ncarries + body->nslices;
 }
 
 /* What no result of the plan is written over. */
@@ -231,7 +235,8 @@ bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argum
     for (int r = 1; r < wb_call_result_count(v->op); r++)
         arguments[(*count)++] = wb_argument_of(graph, result_of(graph, number, r));
     call->is_fast = is_fast(v);
-    call->may_round_to_bf16 = row.shape == WB_SHAPE_matmul && v->attributes[0] & WB_MATMUL_BF16;
+    call->may_round_to_bf16 =
+        row.shape == WB_SHAPE_matmul && v->attributes.product.flags & WB_MATMUL_BF16;
     call->is_fixed = is_fixed(graph, call->kind, arguments);
     if (row.shape == WB_SHAPE_matmul) return matmul_call(graph, v, &call->matmul, offsets);
     if (row.shape == WB_SHAPE_attention)

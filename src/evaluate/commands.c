@@ -140,7 +140,7 @@ static void *lower_fused(wb_builder *b, const wb_unit *u, wb_call *call, const w
 static bool call_with_epilogue(wb_builder *b, const wb_unit *u, wb_call *call,
                                wb_argument *arguments, int count) {
     const wb_value *v = &b->graph.values[u->members[0]];
-    const char *what = wb_index_name((wb_op)v->op, v->attributes);
+    const char *what = wb_index_name((wb_op)v->op, &v->attributes);
     wb_emitted emitted;
     const wb_argument result = wb_argument_of(&b->graph, u->members[0]);
     void *kernel = u->epilogue < 0 ? NULL : lower_fused(b, u, call, &result, &emitted);
@@ -296,12 +296,12 @@ static bool fill(wb_builder *b, int32_t to, double number) {
 
 static bool plan_join(wb_builder *b, int32_t number) {
     const wb_value *v = &b->graph.values[number];
-    const int dim = (int)v->attributes[0];
-    if (v->op == WB_OP_pad && !fill(b, number, wb_value_of(v->attributes[2]))) return false;
+    const int dim = (int)v->attributes.along.dim;
+    if (v->op == WB_OP_pad && !fill(b, number, v->attributes.pad.value)) return false;
     if (v->op == WB_OP_slice_put && !fill(b, number, 0)) return false;
-    int64_t start = v->op == WB_OP_concat ? 0 : v->attributes[1];
+    int64_t start = v->op == WB_OP_concat ? 0 : v->attributes.slice.start;
     const wb_layout whole = wb_value_layout(&b->graph, v);
-    const int64_t step = v->op == WB_OP_slice_put ? v->attributes[2] : 1;
+    const int64_t step = v->op == WB_OP_slice_put ? v->attributes.slice.step : 1;
     for (int i = 0; i < v->ninputs; i++) {
         const int32_t from = wb_value_inputs(v)[i];
         const int64_t size = b->graph.values[from].sizes[dim];

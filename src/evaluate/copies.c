@@ -51,7 +51,7 @@ static bool move(wb_graph *graph, int32_t number, int32_t copy, const wb_layout 
 
 static bool move_parts(wb_graph *graph, int32_t concat) {
     const wb_value *v = &graph->values[concat];
-    const int dim = (int)v->attributes[0];
+    const int dim = (int)v->attributes.along.dim;
     const wb_layout whole = wb_layout_dense(v->ndim, v->sizes);
     int64_t start = 0;
     for (int i = 0; i < v->ninputs; i++) {

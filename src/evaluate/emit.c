@@ -98,7 +98,7 @@ static uint16_t emit_source(emitter *e, const wb_value *v, bool row) {
     wb_dense_strides(v->ndim, v->sizes, dense);
     for (int d = 0; d < v->ndim; d++) {
         if (v->sizes[d] == 1) continue;
-        access.strides[d] = v->op != WB_OP_iota ? dense[d] : v->attributes[0] == d;
+        access.strides[d] = v->op != WB_OP_iota ? dense[d] : v->attributes.along.dim == d;
     }
     wb_instruction i = blank(v->op == WB_OP_iota     ? WB_CODE_iota
                              : v->op == WB_OP_normal ? WB_CODE_normal
@@ -201,7 +201,7 @@ static bool is_read_here(const emitter *e, int32_t number) {
 /* A cast to halves that the program reads is rounded; one that is only stored is rounded there. */
 static uint16_t round_half(emitter *e, int32_t number, uint16_t value, const wb_instruction *like) {
     const wb_value *v = &e->graph->values[number];
-    if (value == WB_NO_VALUE || v->op != WB_OP_cast || !v->attributes[0]) return value;
+    if (value == WB_NO_VALUE || v->op != WB_OP_cast || !v->attributes.cast.rounds) return value;
     if (!wb_is_half(v->dtype) || !is_read_here(e, number)) return value;
     wb_instruction i = *like;
     i.in[0] = value, i.from = WB_R_F32, i.index = v->dtype;

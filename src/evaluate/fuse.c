@@ -77,7 +77,7 @@ static uint32_t mask_of(const wb_graph *graph, const wb_value *v) {
     const wb_value *x = &graph->values[v->small_inputs[0]];
     uint32_t mask = 0;
     for (int d = 0; d < x->ndim; d++)
-        if ((v->attributes[0] >> d & 1) && x->sizes[d] != 1) mask |= 1u << d;
+        if ((v->attributes.reduce.dims >> d & 1) && x->sizes[d] != 1) mask |= 1u << d;
     return mask;
 }
 

@@ -48,7 +48,7 @@ typedef struct wb_value {
     bool is_told; /* a number that a step is told: computed apart, once for all steps */
     int32_t late; /* late, random: first of its late words */
     int64_t sizes[WB_MAX_DIMS];
-    int64_t attributes[WB_ATTRIBUTES];
+    wb_attributes attributes;
     wb_payload *payload; /* of a call: its node's, if that has words; referred to */
     double constant;
     int64_t offset_bytes; /* in the workspace */

@@ -79,7 +79,7 @@ static int32_t lower_cast(lowering *l, const wb_array *node, int32_t input) {
         return wb_round_value(&l->out, input, (wb_dtype)node->dtype);
     wb_value v = wb_blank_value(node, WB_VALUE_ELEMENT);
     v.ninputs = 1, v.small_inputs[0] = input;
-    v.attributes[0] = wb_is_half(node->dtype);
+    v.attributes.cast.rounds = wb_is_half(node->dtype);
     return wb_add_element(&l->out, &v);
 }
 
@@ -118,9 +118,8 @@ static int32_t lower_element(lowering *l, const wb_array *node, const int32_t *i
 static int32_t lower_source(lowering *l, const wb_array *node, int32_t tape) {
     if (node->op == WB_OP_full) {
         wb_value v = wb_blank_value(node, WB_VALUE_CONSTANT);
-        v.constant = wb_value_of(node->attributes[0]);
-        v.attributes[0] = 0;
-        v.constant = wb_constant_as((wb_dtype)v.dtype, v.constant);
+        memset(&v.attributes, 0, sizeof v.attributes);
+        v.constant = wb_constant_as((wb_dtype)v.dtype, node->attributes.number.value);
         return wb_add_value(&l->out, v);
     }
     wb_value v = wb_blank_value(node, node->op == WB_OP_late ? WB_VALUE_LATE : WB_VALUE_SOURCE);
@@ -145,7 +144,7 @@ static bool layout_of_view(lowering *l, wb_value *v) {
     wb_layout layout;
     wb_array node = {.op = v->op, .ndim = v->ndim};
     memcpy(node.sizes, v->sizes, sizeof node.sizes);
-    memcpy(node.attributes, v->attributes, sizeof node.attributes);
+    node.attributes = v->attributes;
     if (wb_view_layout(&node, &from, &layout)) return set_layout(l, v, &layout);
     v->layout = -1;
     v->op = WB_OP_data; /* a copy */
@@ -176,7 +175,7 @@ static int32_t readable(lowering *l, const wb_array *call, int number, int32_t i
 
 /* A further result of the call, in the type in which the backend gives it. */
 static int32_t result_of(lowering *l, const wb_array *node, int number, int32_t call) {
-    wb_array result = {.op = WB_OP_result, .nattributes = 1, .attributes = {number}};
+    wb_array result = {.op = WB_OP_result, .nattributes = 1, .attributes.part.number = number};
     wb_call_result(node, number, &result);
     wb_value v = wb_blank_value(&result, WB_VALUE_RESULT);
     v.dtype = wb_is_half(v.dtype) ? WB_F32 : v.dtype;
@@ -265,9 +264,9 @@ static int32_t result_of_scan(lowering *l, const wb_array *scan, int32_t r, int3
     wb_value v = wb_blank_value(step, WB_VALUE_RESULT);
     v.op = WB_OP_result, v.ninputs = 1;
     v.small_inputs[0] = call;
-    memset(v.attributes, 0, sizeof v.attributes);
-    v.attributes[0] = r;
-    if (r >= body->ncarries) v.sizes[v.ndim++] = scan->attributes[WB_SCAN_STEPS];
+    memset(&v.attributes, 0, sizeof v.attributes);
+    v.attributes.part.number = r;
+    if (r >= body->ncarries) v.sizes[v.ndim++] = scan->attributes.scan.steps;
     return wb_add_value(&l->out, v);
 }
 
@@ -275,21 +274,21 @@ static int32_t result_of_scan(lowering *l, const wb_array *scan, int32_t r, int3
 static int32_t lower_scan_result(lowering *l, const wb_array *node, int32_t call) {
     const wb_array *scan = node->inputs[0];
     const wb_body *body = wb_body_of(scan);
-    const int32_t r = (int32_t)node->attributes[0], same = wb_body_same(body, r);
+    const int32_t r = (int32_t)node->attributes.part.number, same = wb_body_same(body, r);
     const int32_t result = result_of_scan(l, scan, same, call);
     if (result < 0 || r >= body->ncarries || same < body->ncarries) return result;
     wb_value v = wb_blank_value(node, WB_VALUE_VIEW);
     v.op = WB_OP_slice, v.ninputs = 1;
     v.small_inputs[0] = result;
     wb_layout layout = wb_layout_dense(node->ndim, node->sizes);
-    const int64_t steps = scan->attributes[WB_SCAN_STEPS];
-    layout.offset = scan->attributes[WB_SCAN_REVERSE] ? 0 : (steps - 1) * wb_count(node);
+    const int64_t steps = scan->attributes.scan.steps;
+    layout.offset = scan->attributes.scan.reverse ? 0 : (steps - 1) * wb_count(node);
     return set_layout(l, &v, &layout) ? wb_add_value(&l->out, v) : -1;
 }
 
 static int32_t lower_result(lowering *l, const wb_array *node, int32_t call) {
     const wb_array *whole = node->inputs[0];
-    const int number = (int)node->attributes[0];
+    const int number = (int)node->attributes.part.number;
     if (whole->op == WB_OP_scan) return lower_scan_result(l, node, call);
     const int32_t result = number == 0 ? call : result_of(l, whole, number, call);
     return result < 0 ? -1 : wb_cast_value(&l->out, result, (wb_dtype)node->dtype);
@@ -300,7 +299,7 @@ static int32_t reduce_nothing(lowering *l, int32_t input, const wb_value *result
     if (wb_stands_for(&l->out, input, result)) return input;
     wb_value v = *result;
     v.kind = WB_VALUE_VIEW, v.op = WB_OP_reshape;
-    memset(v.attributes, 0, sizeof v.attributes);
+    memset(&v.attributes, 0, sizeof v.attributes);
     return layout_of_view(l, &v) ? wb_add_value(&l->out, v) : -1;
 }
 
@@ -318,7 +317,7 @@ static int32_t lower_reduce(lowering *l, const wb_array *node, const int32_t *in
     v.small_inputs[0] = wb_cast_value(&l->out, inputs[0], half ? WB_F32 : (wb_dtype)node->dtype);
     if (v.small_inputs[0] < 0) return -1;
     if (half) v.dtype = WB_F32;
-    const bool trivial = reduces_nothing(value_at(l, v.small_inputs[0]), v.attributes[0]);
+    const bool trivial = reduces_nothing(value_at(l, v.small_inputs[0]), v.attributes.reduce.dims);
     const int32_t sum =
         trivial ? reduce_nothing(l, v.small_inputs[0], &v) : wb_add_value(&l->out, v);
     return half ? wb_cast_value(&l->out, sum, (wb_dtype)node->dtype) : sum;
@@ -341,7 +340,7 @@ static int32_t lower_list(lowering *l, const wb_array *node, const int32_t *inpu
 
 static int32_t lower_leaf(lowering *l, const wb_array *node, int32_t tape) {
     wb_value v = wb_blank_value(node, WB_VALUE_LEAF);
-    memset(v.attributes, 0, sizeof v.attributes);
+    memset(&v.attributes, 0, sizeof v.attributes);
     v.op = WB_OP_data;
     v.tape = tape;
     wb_layout layout = wb_layout_of(node);
@@ -503,7 +502,7 @@ static int32_t lower_node(lowering *l, const entry *e, int32_t tape) {
     }
     const wb_array *whole = node->inputs[0];
     const entry *parent = &l->entries[whole->index];
-    if (parent->expands) return value_of(l, l->parts[parent->parts + node->attributes[0]]);
+    if (parent->expands) return value_of(l, l->parts[parent->parts + node->attributes.part.number]);
     return lower_result(l, node, parent->value);
 }
 

@@ -93,8 +93,9 @@ static void mark_body(wb_tape *tape) {
     for (int64_t i = 0; i < tape->count; i++) {
         const wb_array *x = tape->at[i].node;
         if (tape->at[i].marks & WB_TAPE_ROOT) tape->at[i].marks |= WB_TAPE_STORED;
-        if (x->op != WB_OP_placeholder || x->attributes[0] >= body->ncarries) continue;
-        if (is_carry_alone(body, (int32_t)x->attributes[0])) tape->at[i].marks |= WB_TAPE_DONATED;
+        if (x->op != WB_OP_placeholder || x->attributes.part.number >= body->ncarries) continue;
+        if (is_carry_alone(body, (int32_t)x->attributes.part.number))
+            tape->at[i].marks |= WB_TAPE_DONATED;
     }
 }
 
@@ -189,9 +190,9 @@ static uint64_t *key_of(const wb_array *x, uint8_t marks, uint64_t *word) {
               (uint64_t)(is_leaf ? 0 : x->ninputs) << 32;
     word = put(word, x->ndim, x->sizes);
     if (is_strided) word = put(word, x->ndim, x->strides);
-    if (x->op == WB_OP_placeholder) *word++ = (uint64_t)x->attributes[0];
+    if (x->op == WB_OP_placeholder) *word++ = (uint64_t)x->attributes.part.number;
     if (is_leaf) return word;
-    word = put(word, x->nattributes, x->attributes);
+    word = put(word, x->nattributes, x->attributes.words);
     if (x->payload && x->payload->words) {
         memcpy(word, wb_payload_words(x->payload), sizeof *word * (size_t)x->payload->words);
         word += x->payload->words;

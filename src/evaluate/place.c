@@ -205,7 +205,7 @@ static bool may_donate(const wb_graph *graph, const wb_value *leaf, int32_t outp
     const wb_tape *tape = graph->tape;
     if (!(tape->at[leaf->tape].marks & WB_TAPE_DONATED)) return false;
     if (!tape->body) return true;
-    const wb_array *next = tape->body->results[tape->at[leaf->tape].node->attributes[0]];
+    const wb_array *next = tape->body->results[tape->at[leaf->tape].node->attributes.part.number];
     const int64_t at = wb_tape_place(tape, next);
     return at >= 0 && graph->of_tape[at] == graph->outputs[output];
 }

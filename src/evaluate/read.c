@@ -378,9 +378,9 @@ bool wb_approx(wb_array *a, wb_array *b, double relative, double absolute, char 
 
 /* A dense copy where x is. */
 static wb_buffer *copy_there(wb_array *x) {
-    const int64_t dim = 0; /* a join of one: the device's own kernel */
-    wb_array *dense =
-        wb_node_with(WB_OP_concat, (wb_dtype)x->dtype, x->ndim, x->sizes, 1, &x, 1, &dim);
+    /* a join of one: the device's own kernel */
+    wb_array *dense = wb_node_with(WB_OP_concat, (wb_dtype)x->dtype, x->ndim, x->sizes, 1, &x,
+                                   WB_WORDS(along, 0));
     if (!dense || wb_evaluate_roots(1, &dense) != WB_OK) return NULL;
     return wb_buffer_ref(dense->buffer);
 }

@@ -48,7 +48,7 @@ static int32_t outside_of(const placer *p, int32_t r) {
     const int32_t *readers = wb_value_readers(p->graph, p->call, &count);
     for (int64_t i = 0; i < count; i++) {
         const wb_value *v = &p->graph->values[readers[i]];
-        if (v->kind == WB_VALUE_RESULT && v->attributes[0] == r) return readers[i];
+        if (v->kind == WB_VALUE_RESULT && v->attributes.part.number == r) return readers[i];
     }
     return -1;
 }
@@ -118,7 +118,8 @@ static bool place_all(placer *p, wb_scan_memory *places) {
         places[plan->leaf_count + plan->results[r]] = p->results[r];
     }
     for (int32_t i = 0; i < plan->leaf_count; i++)
-        places[i] = place_of_given(p, (int32_t)tape->at[plan->leaves[i]].node->attributes[0]);
+        places[i] =
+            place_of_given(p, (int32_t)tape->at[plan->leaves[i]].node->attributes.part.number);
     wb_release(p->results);
     return true;
 }
@@ -130,7 +131,7 @@ bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_
     wb_plan *plan = wb_plan_of_body(body, graph->tape->device);
     if (!plan) return false;
     const size_t entries = (size_t)(plan->leaf_count + plan->output_count + 1);
-    *scan = (wb_plan_scan){.steps = node->attributes[WB_SCAN_STEPS],
+    *scan = (wb_plan_scan){.steps = node->attributes.scan.steps,
                            .body = plan,
                            .places = wb_alloc(sizeof *scan->places * entries),
                            .starts = wb_alloc(sizeof *scan->starts * (size_t)(body->ncarries + 1))};
@@ -141,7 +142,7 @@ bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_
                 .plan = plan,
                 .scratch = scratch,
                 .steps = scan->steps,
-                .reverse = node->attributes[WB_SCAN_REVERSE] != 0,
+                .reverse = node->attributes.scan.reverse != 0,
                 .scan = scan};
     /* on failure the plan releases them */
     if (!scan->places || !scan->starts || !place_all(&p, scan->places)) return false;

@@ -16,7 +16,8 @@ static uint64_t hash_of(const wb_value *v) {
                     (uint64_t)v->ndim << 24;
     for (int i = 0; i < v->ninputs; i++) hash = wb_table_mix(hash, (uint64_t)wb_value_inputs(v)[i]);
     for (int d = 0; d < v->ndim; d++) hash = wb_table_mix(hash, (uint64_t)v->sizes[d]);
-    for (int i = 0; i < WB_ATTRIBUTES; i++) hash = wb_table_mix(hash, (uint64_t)v->attributes[i]);
+    for (int i = 0; i < WB_ATTRIBUTES; i++)
+        hash = wb_table_mix(hash, (uint64_t)v->attributes.words[i]);
     const int64_t *words = v->payload ? wb_payload_words(v->payload) : NULL;
     for (int i = 0; words && i < v->payload->words; i++)
         hash = wb_table_mix(hash, (uint64_t)words[i]);
@@ -29,7 +30,7 @@ static bool equal(const wb_value *a, const wb_value *b) {
            a->is_step == b->is_step && (a->kind != WB_VALUE_LATE || a->tape == b->tape) &&
            a->ninputs == b->ninputs && wb_bits_of(a->constant) == wb_bits_of(b->constant) &&
            memcmp(a->sizes, b->sizes, sizeof *a->sizes * a->ndim) == 0 &&
-           memcmp(a->attributes, b->attributes, sizeof a->attributes) == 0 &&
+           memcmp(&a->attributes, &b->attributes, sizeof a->attributes) == 0 &&
            wb_payloads_agree(a->payload, b->payload) &&
            memcmp(wb_value_inputs(a), wb_value_inputs(b), sizeof(int32_t) * (size_t)a->ninputs) ==
                0;
@@ -74,7 +75,7 @@ wb_value wb_blank_value(const wb_array *node, wb_value_kind kind) {
                   .ndim = node->ndim,
                   .tape = -1};
     for (int d = 0; d < node->ndim; d++) v.sizes[d] = node->sizes[d];
-    for (int i = 0; i < node->nattributes; i++) v.attributes[i] = node->attributes[i];
+    for (int i = 0; i < node->nattributes; i++) v.attributes.words[i] = node->attributes.words[i];
     if (kind == WB_VALUE_CALL && node->payload && node->payload->words) v.payload = node->payload;
     return v;
 }
@@ -139,7 +140,7 @@ int32_t wb_cast_value(wb_values *s, int32_t from, wb_dtype dtype) {
 /* What lies in memory was rounded when it was stored; what a program computes of halves has f32's
  * digits until then. */
 static bool is_rounded(const wb_value *v) {
-    if (v->kind == WB_VALUE_ELEMENT) return v->op == WB_OP_cast && v->attributes[0];
+    if (v->kind == WB_VALUE_ELEMENT) return v->op == WB_OP_cast && v->attributes.cast.rounds;
     return v->kind != WB_VALUE_LATE && v->kind != WB_VALUE_SOURCE && v->kind != WB_VALUE_REDUCE;
 }
 
@@ -153,7 +154,7 @@ int32_t wb_round_value(wb_values *s, int32_t from, wb_dtype dtype) {
     }
     if (v.dtype == dtype && is_rounded(&v)) return from;
     v = cast_of(&v, from, dtype);
-    v.attributes[0] = 1;
+    v.attributes.cast.rounds = 1;
     return wb_add_value(s, v);
 }
 

@@ -141,7 +141,7 @@ static wb_array *below(walk *w, const wb_array *x, int32_t k) {
         *e = (struct expansion){.whole = whole, .parts = {NULL}};
         if (!wb_op_rows[whole->op].expand(whole, e->parts)) return NULL;
     }
-    return w->expansions[whole->index].parts[x->attributes[0]];
+    return w->expansions[whole->index].parts[x->attributes.part.number];
 }
 
 /* A gradient is taken through a layer that was applied in test mode. */
@@ -293,7 +293,8 @@ static bool pull_results(const walk *w, wb_array *scan, const bool *want, wb_arr
 
 static bool pull_inputs(walk *w, wb_array *x, wb_array *g, bool *want, wb_array **out) {
     if (is_expanded(x)) return add_cotangent(w, below(w, x, 0), g);
-    if (wb_is_scan_result(x)) return add_put(w, x->inputs[0]->index, g, (int32_t)x->attributes[0]);
+    if (wb_is_scan_result(x))
+        return add_put(w, x->inputs[0]->index, g, (int32_t)x->attributes.part.number);
     for (int k = 0; k < x->ninputs; k++) {
         want[k] =
             w->needed[x->inputs[k]->index] && wb_dtype_is_float((wb_dtype)x->inputs[k]->dtype);

@@ -205,7 +205,7 @@ static bool as_factor(pull *p, wb_array *x, factor *f) {
     *f = (factor){.forward = place < 0 ? NULL : x};
     if (x->ndim == WB_MAX_DIMS || (x->flags & WB_NODE_WEAK)) return false;
     if (place < 0) return (f->output = add_output(p, x)) >= 0;
-    if (x->op == WB_OP_placeholder) return x->attributes[0] < first_captured(p->body);
+    if (x->op == WB_OP_placeholder) return x->attributes.part.number < first_captured(p->body);
     p->forward.marks[place] |= STORED | NEEDED;
     return true;
 }
@@ -406,7 +406,7 @@ static wb_array *carries_before(const pull *p, int32_t i) {
 /* The numbers of a forward node for all steps, which come last. */
 static wb_array *all_steps(const pull *p, const wb_array *x) {
     if (x->op != WB_OP_placeholder) return kept(p, x);
-    const int32_t number = (int32_t)x->attributes[0];
+    const int32_t number = (int32_t)x->attributes.part.number;
     return number < p->body->ncarries ? carries_before(p, number) : p->scan->inputs[number];
 }
 
@@ -415,9 +415,10 @@ static wb_array *all_steps(const pull *p, const wb_array *x) {
 static wb_array *forward_stand_in(pull *p, int64_t place) {
     wb_array *x = p->forward.nodes[place];
     const bool is_captured =
-        x->op == WB_OP_placeholder && x->attributes[0] >= first_captured(p->body);
+        x->op == WB_OP_placeholder && x->attributes.part.number >= first_captured(p->body);
     if (is_captured)
-        return wb_trace_given(&p->trace, WB_GIVEN_CAPTURED, p->scan->inputs[x->attributes[0]]);
+        return wb_trace_given(&p->trace, WB_GIVEN_CAPTURED,
+                              p->scan->inputs[x->attributes.part.number]);
     if (x->op != WB_OP_placeholder && !(p->forward.marks[place] & STORED)) return NULL;
     wb_trace_step_out();
     wb_array *outer = all_steps(p, x);
@@ -453,14 +454,15 @@ static wb_array *sum_of_all(const wb_array *of, wb_array *x) {
     int count = 0;
     if (!x) return NULL;
     for (int d = 0; d < x->ndim - 1; d++)
-        if (of->attributes[0] >> d & 1) dims[count++] = d;
+        if (of->attributes.reduce.dims >> d & 1) dims[count++] = d;
     dims[count++] = x->ndim - 1;
     wb_array *sum = wb_sum_make(x, count, dims);
     return sum ? wb_reshape_make(sum, of->ndim, of->sizes) : NULL;
 }
 
 static wb_array *product_of_all(const pull *p, wb_array *node, const share *s) {
-    const bool ta = s->of->attributes[0] & 1, tb = s->of->attributes[0] & 2;
+    const bool ta = s->of->attributes.product.flags & WB_MATMUL_TRANSPOSE_A,
+               tb = s->of->attributes.product.flags & WB_MATMUL_TRANSPOSE_B;
     wb_array *a = in_one(factor_of(p, node, &s->factors[0]), ta);
     wb_array *b = in_one(factor_of(p, node, &s->factors[1]), !tb);
     return a && b ? wb_matmul_transposed(a, b, ta, tb) : NULL;
@@ -470,7 +472,7 @@ static wb_array *viewed(const wb_array *view, wb_array *x) {
     if (view->op == WB_OP_reshape) return wb_reshape_make(x, view->ndim, view->sizes);
     int dims[WB_MAX_DIMS];
     int64_t wanted[WB_MAX_DIMS];
-    wb_permutation_unpack(view->attributes[0], view->ndim, dims);
+    wb_permutation_unpack(view->attributes.permute.order, view->ndim, dims);
     for (int d = 0; d < view->ndim; d++) wanted[d] = dims[d];
     return wb_permute_make(x, view->ndim, wanted);
 }
@@ -555,8 +557,8 @@ static bool leave(pull *p, wb_array *node, wb_array **out) {
 bool wb_pull_scan(wb_array *scan, wb_array *const *cotangents, const bool *want, wb_array **out) {
     pull p = {.scan = scan,
               .body = wb_body_ref(wb_body_of(scan)),
-              .steps = scan->attributes[WB_SCAN_STEPS],
-              .reverse = scan->attributes[WB_SCAN_REVERSE] != 0,
+              .steps = scan->attributes.scan.steps,
+              .reverse = scan->attributes.scan.reverse != 0,
               .cotangents = cotangents,
               .want = want};
     bool done = wb_trace_begin(&p.trace, stand_in, &p);

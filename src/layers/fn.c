@@ -17,12 +17,12 @@ typedef struct wb_function {
 
 static bool takes_default(const wb_array *y, wb_array *probe) {
     const wb_op_row *row = &wb_op_rows[y->op];
-    if (row->arity == 1) return !row->expand || y->attributes[0] == wb_bits_of(row->parameter);
+    if (row->arity == 1) return !row->expand || y->attributes.number.value == row->parameter;
     const wb_array *usual = NULL;
     if (y->op == WB_OP_softmax) usual = wb_softmax(probe);
     if (y->op == WB_OP_logsoftmax) usual = wb_logsoftmax(probe);
     return usual && usual->nattributes == y->nattributes &&
-           memcmp(usual->attributes, y->attributes, y->nattributes * sizeof *y->attributes) == 0;
+           memcmp(&usual->attributes, &y->attributes, y->nattributes * sizeof(int64_t)) == 0;
 }
 
 /* Only its recipe is looked at: it has no effect and draws nothing, since of several ranks one may

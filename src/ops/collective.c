@@ -9,9 +9,9 @@ wb_collective wb_collective_of(const wb_array *node) {
     return (wb_collective){.number = node->late[0],
                            .terms = node->late[1],
                            .count = wb_count(node->inputs[0]),
-                           .kind = (int32_t)node->attributes[WB_COLLECTIVE_KIND],
-                           .reduction = (int32_t)node->attributes[WB_COLLECTIVE_REDUCTION],
-                           .root = (int32_t)node->attributes[WB_COLLECTIVE_ROOT],
+                           .kind = (int32_t)node->attributes.collective.kind,
+                           .reduction = (int32_t)node->attributes.collective.reduction,
+                           .root = (int32_t)node->attributes.collective.root,
                            .dtype = node->dtype};
 }
 
@@ -43,12 +43,9 @@ static wb_array *take_effect(wb_array *node) {
 
 static wb_array *node_of(const char *function, wb_collective_kind kind, wb_array *x,
                          wb_reduction reduction, int root, int ndim, const int64_t *sizes) {
-    const int64_t attributes[WB_COLLECTIVE_ATTRIBUTES] = {[WB_COLLECTIVE_KIND] = kind,
-                                                          [WB_COLLECTIVE_REDUCTION] = reduction,
-                                                          [WB_COLLECTIVE_ROOT] = root};
     if (wb_is_tracing(function)) return NULL;
     wb_array *node = wb_node_with(WB_OP_collective, (wb_dtype)x->dtype, ndim, sizes, 1, &x,
-                                  WB_COLLECTIVE_ATTRIBUTES, attributes);
+                                  WB_WORDS(collective, kind, reduction, root));
     if (node) node = take_effect(node);
     if (!node) wb_ranks_fail(); /* the others wait for this one's part */
     return node;
@@ -183,7 +180,7 @@ wb_status wb_barrier(void) {
 /* g on the root's rank, or on all others; 0 elsewhere. A selection, so that the recipe is the same
  * everywhere: a walk through it makes the same collectives on all ranks. */
 static wb_array *where(bool wants_root, const wb_array *o, wb_array *g) {
-    const bool is_root = o->attributes[WB_COLLECTIVE_ROOT] == wb_ranks_own();
+    const bool is_root = o->attributes.collective.root == wb_ranks_own();
     return SELECT(wb_full_make(WB_BOOL, is_root == wants_root, 0, NULL), g, NUM(0));
 }
 
@@ -194,7 +191,7 @@ static wb_array *shares(wb_array *x, wb_array *o, wb_array *g) {
 }
 
 static wb_array *pull_allreduce(wb_array *o, wb_array *g) {
-    const wb_reduction reduction = (wb_reduction)o->attributes[WB_COLLECTIVE_REDUCTION];
+    const wb_reduction reduction = (wb_reduction)o->attributes.collective.reduction;
     if (reduction == WB_REDUCE_SUM || reduction == WB_REDUCE_MEAN)
         return wb_allreduce(g, reduction);
     return shares(o->inputs[0], o, wb_allreduce(g, WB_REDUCE_SUM));
@@ -202,8 +199,8 @@ static wb_array *pull_allreduce(wb_array *o, wb_array *g) {
 
 /* The root's cotangent goes to all; the others' stays with them, too. */
 static wb_array *pull_reduce(wb_array *o, wb_array *g) {
-    const wb_reduction reduction = (wb_reduction)o->attributes[WB_COLLECTIVE_REDUCTION];
-    const int root = (int)o->attributes[WB_COLLECTIVE_ROOT];
+    const wb_reduction reduction = (wb_reduction)o->attributes.collective.reduction;
+    const int root = (int)o->attributes.collective.root;
     wb_array *out = wb_bcast(g, root);
     if (reduction == WB_REDUCE_MEAN)
         out = DIV(out, NUM(wb_ranks_count()));
@@ -217,7 +214,7 @@ static wb_array *pull_bcast(wb_array *o, wb_array *g) {
 }
 
 static wb_array *pull_reduce_scatter(wb_array *o, wb_array *g) {
-    const wb_reduction reduction = (wb_reduction)o->attributes[WB_COLLECTIVE_REDUCTION];
+    const wb_reduction reduction = (wb_reduction)o->attributes.collective.reduction;
     wb_array *whole = wb_allgather(g);
     if (reduction == WB_REDUCE_SUM) return whole;
     if (reduction == WB_REDUCE_MEAN) return DIV(whole, NUM(wb_ranks_count()));
@@ -226,7 +223,7 @@ static wb_array *pull_reduce_scatter(wb_array *o, wb_array *g) {
 
 void wb_vjp_collective(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     if (!want[0]) return;
-    switch ((wb_collective_kind)o->attributes[WB_COLLECTIVE_KIND]) {
+    switch ((wb_collective_kind)o->attributes.collective.kind) {
     case WB_COLLECTIVE_ALLREDUCE:
         out[0] = pull_allreduce(o, g);
         break;

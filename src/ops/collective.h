@@ -5,14 +5,6 @@
 #include "array/array.h"
 #include "ranks/ranks.h"
 
-/* Attributes of the node; its late words are its number and terms. */
-enum {
-    WB_COLLECTIVE_KIND,
-    WB_COLLECTIVE_REDUCTION,
-    WB_COLLECTIVE_ROOT,
-    WB_COLLECTIVE_ATTRIBUTES,
-};
-
 wb_collective wb_collective_of(const wb_array *node);
 
 /* wb_allreduce of an array that is not f16, by ranks that compare `terms`, too: a hash of what else

@@ -30,7 +30,7 @@ int wb_broadcast(int andim, const int64_t *a, int bndim, const int64_t *b, int64
 
 bool wb_constant_value(const wb_array *x, double *value) {
     if (!x || x->op != WB_OP_full) return false;
-    *value = wb_value_of(x->attributes[0]);
+    *value = x->attributes.number.value;
     return true;
 }
 
@@ -39,7 +39,7 @@ wb_array *wb_node_with(wb_op op, wb_dtype dtype, int ndim, const int64_t *sizes,
     wb_array *node = wb_node_new(op, dtype, ndim, sizes, ninputs, inputs);
     if (!node) return NULL;
     node->nattributes = (uint8_t)nattributes;
-    for (int i = 0; i < nattributes; i++) node->attributes[i] = attributes[i];
+    for (int i = 0; i < nattributes; i++) node->attributes.words[i] = attributes[i];
     return node;
 }
 
@@ -134,7 +134,7 @@ static wb_array *macro(wb_op op, wb_type_class type_class, wb_array *x, double a
     wb_array *node = unary(op, type_class, x);
     if (!node) return NULL;
     node->nattributes = 1;
-    node->attributes[0] = wb_bits_of(a);
+    node->attributes.number.value = a;
     return node;
 }
 
@@ -171,13 +171,13 @@ static wb_array *macro(wb_op op, wb_type_class type_class, wb_array *x, double a
 #define WB_MACRO(name, type_class, a_default, expansion, dx, lo, hi, doc)                          \
     static void vjp_##name(wb_array *o, wb_array *g, const bool *want, wb_array **out) {           \
         wb_array *x = o->inputs[0];                                                                \
-        const double a = wb_value_of(o->attributes[0]);                                            \
+        const double a = o->attributes.number.value;                                               \
         (void)x, (void)g, (void)want, (void)a;                                                     \
         out[0] = dx;                                                                               \
     }                                                                                              \
     static bool expand_##name(wb_array *node, wb_array **parts) {                                  \
         wb_array *x = wb_cast(node->inputs[0], (wb_dtype)node->dtype);                             \
-        const double a = wb_value_of(node->attributes[0]);                                         \
+        const double a = node->attributes.number.value;                                            \
         (void)a;                                                                                   \
         return (parts[0] = expansion) != NULL;                                                     \
     }

@@ -18,9 +18,9 @@ static int64_t number_of_name(const char *what, wb_op op, const wb_array *index)
     return strcmp(text, wb_op_name(op)) == 0 ? 0 : wb_origin_number(text);
 }
 
-const char *wb_index_name(wb_op op, const int64_t *attributes) {
-    const bool has_name = (op == WB_OP_gather || op == WB_OP_scatter_add) && attributes[1];
-    return has_name ? wb_origin_layer((uint16_t)attributes[1]) : wb_op_name(op);
+const char *wb_index_name(wb_op op, const wb_attributes *attributes) {
+    const bool has_name = (op == WB_OP_gather || op == WB_OP_scatter_add) && attributes->index.name;
+    return has_name ? wb_origin_layer((uint16_t)attributes->index.name) : wb_op_name(op);
 }
 
 /* ---- gather ---- */
@@ -61,10 +61,10 @@ static wb_array *gather(const char *what, const char *late, wb_array *x, wb_arra
         return wb_fail_null(WB_ERROR_SHAPE, "gather: dimension %d of %s is empty", dim,
                             wb_text_of(x));
     if (!wb_check_positions(what, index, x->sizes[dim])) return NULL;
-    const int64_t attributes[] = {dim, number_of_name(late, WB_OP_gather, index)};
-    if (attributes[1] < 0) return NULL;
+    const int64_t name = number_of_name(late, WB_OP_gather, index);
+    if (name < 0) return NULL;
     return wb_node_with(WB_OP_gather, (wb_dtype)x->dtype, ndim, sizes, 2, (wb_array *[]){x, index},
-                        2, attributes);
+                        WB_WORDS(index, dim, name));
 }
 
 wb_array *wb_gather(wb_array *x, wb_array *index, int dim) {
@@ -117,11 +117,10 @@ bool wb_scatter_check(const char *function, wb_array *base, wb_array **index, wb
 static wb_array *scatter_add(wb_array *base, wb_array *index, wb_array *updates, int dim,
                              const int64_t *name) {
     if (!wb_scatter_check("scatter_add", base, &index, &updates, &dim)) return NULL;
-    const int64_t attributes[] = {
-        dim, name ? *name : number_of_name("scatter_add", WB_OP_scatter_add, index)};
-    if (attributes[1] < 0) return NULL;
+    const int64_t number = name ? *name : number_of_name("scatter_add", WB_OP_scatter_add, index);
+    if (number < 0) return NULL;
     return wb_node_with(WB_OP_scatter_add, (wb_dtype)base->dtype, base->ndim, base->sizes, 3,
-                        (wb_array *[]){base, index, updates}, 2, attributes);
+                        (wb_array *[]){base, index, updates}, WB_WORDS(index, dim, number));
 }
 
 wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int dim) {
@@ -134,12 +133,13 @@ void wb_vjp_gather(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     wb_array *x = o->inputs[0];
     if (!want[0] || !g) return;
     wb_array *zeros = wb_full_make((wb_dtype)x->dtype, 0, x->ndim, x->sizes);
-    out[0] = scatter_add(zeros, o->inputs[1], g, (int)o->attributes[0], &o->attributes[1]);
+    out[0] = scatter_add(zeros, o->inputs[1], g, (int)o->attributes.index.dim,
+                         &o->attributes.index.name);
 }
 
 void wb_vjp_scatter_add(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     if (want[0]) out[0] = g;
-    if (want[2]) out[2] = wb_gather(g, o->inputs[1], (int)o->attributes[0]);
+    if (want[2]) out[2] = wb_gather(g, o->inputs[1], (int)o->attributes.index.dim);
 }
 
 static wb_array *check_gather(void *context, int count, wb_array *const *arrays) {

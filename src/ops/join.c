@@ -25,14 +25,14 @@ wb_array *wb_pad(wb_array *x, int dim, int64_t lo, int64_t hi, double value) {
     if (!wb_check_sizes("pad", x->ndim, sizes) ||
         !wb_check_number("pad", (wb_dtype)x->dtype, value))
         return NULL;
-    return wb_node_with(WB_OP_pad, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, 3,
-                        (const int64_t[]){dim, lo, wb_bits_of(value)});
+    return wb_node_with(WB_OP_pad, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x,
+                        WB_WORDS(pad, dim, lo, value));
 }
 
 void wb_vjp_pad(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     (void)want;
-    const int dim = (int)o->attributes[0];
-    out[0] = g ? wb_slice_node(g, dim, o->attributes[1], o->inputs[0]->sizes[dim], 1) : NULL;
+    const int dim = (int)o->attributes.pad.dim;
+    out[0] = g ? wb_slice_node(g, dim, o->attributes.pad.start, o->inputs[0]->sizes[dim], 1) : NULL;
 }
 
 static bool join_sizes(int dim, int count, wb_array *const *arrays, int64_t *sizes,
@@ -71,24 +71,25 @@ wb_array *wb_concat_make(int dim, int count, wb_array *const *arrays) {
     wb_dtype dtype;
     if (dim < 0 || !join_sizes(dim, count, arrays, sizes, &dtype)) return NULL;
     if (count == 1) return arrays[0];
-    const int64_t attribute = dim;
-    return wb_node_with(WB_OP_concat, dtype, arrays[0]->ndim, sizes, count, arrays, 1, &attribute);
+    return wb_node_with(WB_OP_concat, dtype, arrays[0]->ndim, sizes, count, arrays,
+                        WB_WORDS(along, dim));
 }
 
 /* ---- gradients of slices side by side ---- */
 
 bool wb_is_slice_put(const wb_array *x) {
-    return x->op == WB_OP_slice_put && x->attributes[2] == 1 && !wb_is_evaluated(x);
+    return x->op == WB_OP_slice_put && x->attributes.slice.step == 1 && !wb_is_evaluated(x);
 }
 
-static int64_t start_of(const wb_array *put) { return put->attributes[1]; }
+static int64_t start_of(const wb_array *put) { return put->attributes.slice.start; }
 static int64_t end_of(const wb_array *put) {
-    return start_of(put) + put->inputs[0]->sizes[put->attributes[0]];
+    return start_of(put) + put->inputs[0]->sizes[put->attributes.slice.dim];
 }
 
 static int by_start(const void *a, const void *b) {
     const wb_array *x = *(wb_array *const *)a, *y = *(wb_array *const *)b;
-    if (x->attributes[0] != y->attributes[0]) return x->attributes[0] < y->attributes[0] ? -1 : 1;
+    if (x->attributes.slice.dim != y->attributes.slice.dim)
+        return x->attributes.slice.dim < y->attributes.slice.dim ? -1 : 1;
     if (start_of(x) != start_of(y)) return start_of(x) < start_of(y) ? -1 : 1;
     return (end_of(x) > end_of(y)) - (end_of(x) < end_of(y));
 }
@@ -96,7 +97,7 @@ static int by_start(const void *a, const void *b) {
 /* Adjacent slices, as one. */
 static wb_array *join_run(int count, wb_array *const *run, wb_array **parts) {
     const wb_array *first = run[0];
-    const int dim = (int)first->attributes[0];
+    const int dim = (int)first->attributes.slice.dim;
     if (count == 1) return run[0];
     for (int i = 0; i < count; i++) parts[i] = run[i]->inputs[0];
     wb_array *joined = wb_concat_make(dim, count, parts);
@@ -109,7 +110,7 @@ static int number_runs(int count, wb_array *const *puts, int *run_of) {
     wb_table ends = {.count = 0}; /* of the slices so far, those that no other one goes on from */
     int runs = 0;
     for (int i = 0; i < count; i++) {
-        const uint64_t dim = wb_table_mix(0, (uint64_t)puts[i]->attributes[0]);
+        const uint64_t dim = wb_table_mix(0, (uint64_t)puts[i]->attributes.slice.dim);
         int64_t before = wb_table_find(&ends, wb_table_mix(dim, (uint64_t)start_of(puts[i])));
         while (before >= 0 && run_of[count + before]) before = wb_table_next(&ends, before);
         run_of[i] = before < 0 ? runs++ : run_of[before];
@@ -144,7 +145,7 @@ int wb_join_puts(int count, wb_array **puts) {
 }
 
 void wb_vjp_concat(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
-    const int dim = (int)o->attributes[0];
+    const int dim = (int)o->attributes.along.dim;
     int64_t start = 0;
     for (int i = 0; i < o->ninputs; i++) {
         const int64_t count = o->inputs[i]->sizes[dim];

@@ -70,8 +70,9 @@ static wb_array *matmul(wb_array *a, wb_array *b, bool transpose_a, bool transpo
     if (p.k != p.k_of_b || batch < 0) return misfit(a, b, transpose_a, transpose_b);
     wb_array *inputs[2] = {wb_cast(a, dtype), wb_cast(b, dtype)};
     if (!inputs[0] || !inputs[1]) return NULL;
-    const int64_t flags = (transpose_a ? 1 : 0) | (transpose_b ? 2 : 0) | precision_flags(dtype);
-    return wb_node_with(WB_OP_matmul, dtype, 2 + batch, sizes, 2, inputs, 1, &flags);
+    const int64_t flags = (transpose_a ? WB_MATMUL_TRANSPOSE_A : 0) |
+                          (transpose_b ? WB_MATMUL_TRANSPOSE_B : 0) | precision_flags(dtype);
+    return wb_node_with(WB_OP_matmul, dtype, 2 + batch, sizes, 2, inputs, WB_WORDS(product, flags));
 }
 
 wb_array *wb_matmul_transposed(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b) {
@@ -92,7 +93,8 @@ wb_array *wb_matmul(wb_array *a, wb_array *b) { return wb_matmul_transposed(a, b
 
 void wb_vjp_matmul(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     wb_array *a = o->inputs[0], *b = o->inputs[1];
-    const bool ta = o->attributes[0] & 1, tb = o->attributes[0] & 2;
+    const bool ta = o->attributes.product.flags & WB_MATMUL_TRANSPOSE_A,
+               tb = o->attributes.product.flags & WB_MATMUL_TRANSPOSE_B;
     if (want[0])
         out[0] = ta ? wb_matmul_transposed(b, g, tb, true) : wb_matmul_transposed(g, b, false, !tb);
     if (want[1])

@@ -100,9 +100,6 @@ wb_check_fn wb_check_select, wb_check_copy, wb_check_cast, wb_check_reshape, wb_
 
 /* ---- building blocks of the families ---- */
 
-/* Bits of attribute 0 of products and convolutions: set where wb_matmul_precision allowed less than
- * f32, or bf16, when the node was made. */
-enum { WB_MATMUL_FAST = 4, WB_MATMUL_BF16 = 8 };
 bool wb_is_matmul_fast(wb_dtype dtype);
 
 /* ---- C numbers beside whole numbers: the rule of weber/ops.h ---- */
@@ -179,7 +176,7 @@ wb_array *wb_index_guard(const char *what, wb_array *index, int64_t size);
 wb_array *wb_guarded_index(const char *what, wb_array *index, int64_t size);
 /* What a command that finds a bad index is called: the name that its node has, else the
  * operation. */
-const char *wb_index_name(wb_op op, const int64_t *attributes);
+const char *wb_index_name(wb_op op, const wb_attributes *attributes);
 
 /* Whether f64 is there and holds the square of every number of x's type. */
 bool wb_fits_f64(const wb_array *x);

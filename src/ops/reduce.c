@@ -33,8 +33,8 @@ static int64_t reduced_count(const wb_array *x, int64_t mask) {
 static wb_array *reduce(wb_op op, wb_array *x, wb_dtype dtype, int64_t mask, bool total) {
     int64_t sizes[WB_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++) sizes[d] = mask >> d & 1 ? 1 : x->sizes[d];
-    return wb_node_with(op, dtype, total ? 0 : x->ndim, sizes, 1, &x, 2,
-                        (const int64_t[]){mask, total});
+    return wb_node_with(op, dtype, total ? 0 : x->ndim, sizes, 1, &x,
+                        WB_WORDS(reduce, mask, total));
 }
 
 static wb_dtype float_of(const wb_array *x) {
@@ -131,9 +131,11 @@ void wb_vjp_max_reduce(wb_array *o, wb_array *g, const bool *want, wb_array **ou
     wb_array *x = o->inputs[0];
     /* not o: if that was read before, x is computed again here, and sums in it may be rounded
      * otherwise than they were */
-    wb_array *most = reduce(WB_OP_max_reduce, x, (wb_dtype)x->dtype, o->attributes[0], false);
+    wb_array *most =
+        reduce(WB_OP_max_reduce, x, (wb_dtype)x->dtype, o->attributes.reduce.dims, false);
     wb_array *ties = EQ(x, most);
-    wb_array *count = ties ? sum(ties, o->attributes[0], o->attributes[1]) : NULL;
+    wb_array *count =
+        ties ? sum(ties, o->attributes.reduce.dims, o->attributes.reduce.is_total) : NULL;
     out[0] = SELECT(ties, DIV(g, count ? wb_cast(count, (wb_dtype)x->dtype) : NULL), NUM(0));
 }
 
@@ -154,7 +156,7 @@ wb_array *wb_mean_make(wb_array *x, int ndim, const int64_t *dims) {
 }
 
 static double count_of(const wb_array *o) {
-    return (double)reduced_count(o->inputs[0], o->attributes[0]);
+    return (double)reduced_count(o->inputs[0], o->attributes.reduce.dims);
 }
 
 /* The input in the type that a macro is computed in: f32 for the halves, whose sums would
@@ -165,7 +167,8 @@ static wb_array *float_input(wb_array *node) {
 
 bool wb_expand_mean(wb_array *node, wb_array **parts) {
     wb_array *x = float_input(node);
-    wb_array *total = x ? sum(x, node->attributes[0], node->attributes[1]) : NULL;
+    wb_array *total =
+        x ? sum(x, node->attributes.reduce.dims, node->attributes.reduce.is_total) : NULL;
     return (parts[0] = DIV(total, NUM(count_of(node)))) != NULL;
 }
 
@@ -234,9 +237,8 @@ static wb_array *normalise(wb_array *x, double eps, int ndim, const int64_t *dim
     int64_t mask;
     if (!wb_is_usable(x)) return wb_refuse("normalise", x, "x");
     if (!wb_dims_mask("normalise", x, ndim, dims, &mask)) return NULL;
-    const int64_t attributes[] = {mask, 0, wb_bits_of(eps)};
     return wb_node_with(WB_OP_normalise, float_of(x), x->ndim, x->sizes, gain ? 3 : 1,
-                        (wb_array *[]){x, gain, bias}, 3, attributes);
+                        (wb_array *[]){x, gain, bias}, WB_WORDS(reduce, mask, .eps = eps));
 }
 
 wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int64_t *dims) {
@@ -256,9 +258,9 @@ typedef struct scaling {
 } scaling;
 
 static scaling scaling_of(wb_array *x, const wb_array *node) {
-    const double eps = wb_value_of(node->attributes[2]);
-    const double n = (double)reduced_count(x, node->attributes[0]);
-    const passes p = two_passes(x, node->attributes[0]);
+    const double eps = node->attributes.reduce.eps;
+    const double n = (double)reduced_count(x, node->attributes.reduce.dims);
+    const passes p = two_passes(x, node->attributes.reduce.dims);
     return (scaling){p.mean, wb_rsqrt(ADD(MUL(p.squares, NUM(1 / n)), NUM(eps)))};
 }
 
@@ -266,7 +268,7 @@ static scaling scaling_of(wb_array *x, const wb_array *node) {
 static bool has_one_gain(const wb_array *node) {
     const wb_array *gain = node->ninputs > 1 ? node->inputs[1] : NULL;
     for (int d = 0; gain && d < gain->ndim; d++)
-        if (node->attributes[0] >> d & 1 && gain->sizes[d] != 1) return false;
+        if (node->attributes.reduce.dims >> d & 1 && gain->sizes[d] != 1) return false;
     return gain != NULL;
 }
 
@@ -287,7 +289,7 @@ bool wb_expand_normalise(wb_array *node, wb_array **parts) {
  * would be the forward pass's value and be stored for the backward pass, which computes it as fast
  * as it reads it. */
 void wb_vjp_normalise(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
-    const int64_t mask = o->attributes[0];
+    const int64_t mask = o->attributes.reduce.dims;
     wb_array *x = float_input(o), *gain = o->ninputs > 1 ? o->inputs[1] : NULL;
     (void)want;
     wb_array *d = x ? wb_cast(g, (wb_dtype)x->dtype) : NULL;
@@ -313,7 +315,7 @@ static wb_array *row_operation(const char *function, wb_op op, wb_array *x, int 
     int64_t mask;
     if (!wb_is_usable(x)) return wb_refuse(function, x, "x");
     if (!wb_dims_mask(function, x, ndim, dims, &mask)) return NULL;
-    return wb_node_with(op, float_of(x), x->ndim, x->sizes, 1, &x, 2, (const int64_t[]){mask, 0});
+    return wb_node_with(op, float_of(x), x->ndim, x->sizes, 1, &x, WB_WORDS(reduce, mask));
 }
 
 static const int64_t first_dim[1] = {0};
@@ -341,11 +343,11 @@ wb_array *wb_logsumexp_make(wb_array *x, int ndim, const int64_t *dims) {
 }
 
 static wb_array *largest_of(wb_array *x, wb_array *node) {
-    return x ? maximum(wb_op_name((wb_op)node->op), x, node->attributes[0], false) : NULL;
+    return x ? maximum(wb_op_name((wb_op)node->op), x, node->attributes.reduce.dims, false) : NULL;
 }
 
 static wb_array *sum_like(wb_array *x, wb_array *node) {
-    return x ? sum(x, node->attributes[0], false) : NULL;
+    return x ? sum(x, node->attributes.reduce.dims, false) : NULL;
 }
 
 /* Rows without elements have no largest, and nothing to say. */
@@ -376,7 +378,7 @@ void wb_vjp_logsumexp(wb_array *o, wb_array *g, const bool *want, wb_array **out
     int count = 0;
     (void)want;
     for (int d = 0; d < o->inputs[0]->ndim; d++)
-        if (o->attributes[0] >> d & 1) dims[count++] = d;
+        if (o->attributes.reduce.dims >> d & 1) dims[count++] = d;
     out[0] = MUL(g, wb_softmax_make(o->inputs[0], count, dims));
 }
 

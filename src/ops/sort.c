@@ -15,7 +15,7 @@ static wb_array *merge_runs(wb_array *keys, wb_array *places, int dim, int64_t r
                             int64_t merged) {
     if (!keys || !places) return NULL;
     return wb_node_with(WB_OP_merge_runs, WB_I64, keys->ndim, keys->sizes, 2,
-                        (wb_array *[]){keys, places}, 3, (const int64_t[]){dim, run, merged});
+                        (wb_array *[]){keys, places}, WB_WORDS(runs, dim, run, merged));
 }
 
 static wb_array *ascending(wb_array *x, int dim) {

@@ -6,15 +6,15 @@
 #include "ops/build.h"
 
 static wb_array *source(const char *function, wb_op op, wb_dtype dtype, int ndim,
-                        const int64_t *sizes, int64_t attribute) {
+                        const int64_t *sizes, int count, const int64_t *words) {
     if (!wb_check_dtype(function, dtype) || !wb_check_sizes(function, ndim, sizes)) return NULL;
-    return wb_node_with(op, dtype, ndim, sizes, 0, NULL, 1, &attribute);
+    return wb_node_with(op, dtype, ndim, sizes, 0, NULL, count, words);
 }
 
 static wb_array *full(const char *function, wb_dtype dtype, double value, int ndim,
                       const int64_t *sizes) {
     if (!wb_check_dtype(function, dtype) || !wb_check_number(function, dtype, value)) return NULL;
-    return source(function, WB_OP_full, dtype, ndim, sizes, wb_bits_of(value));
+    return source(function, WB_OP_full, dtype, ndim, sizes, WB_WORDS(number, value));
 }
 
 wb_array *wb_full_make(wb_dtype dtype, double value, int ndim, const int64_t *sizes) {
@@ -39,7 +39,7 @@ wb_array *wb_iota_make(wb_dtype dtype, int dim, int ndim, const int64_t *sizes) 
     if (dim < 0 || !wb_check_dtype("iota", dtype)) return NULL;
     const int64_t last = sizes[dim] > 0 ? sizes[dim] - 1 : 0;
     if (!wb_check_number("iota", dtype, (double)last)) return NULL;
-    return source("iota", WB_OP_iota, dtype, ndim, sizes, dim);
+    return source("iota", WB_OP_iota, dtype, ndim, sizes, WB_WORDS(along, dim));
 }
 
 /* From the nearer end, so that both are exact. */
@@ -107,8 +107,8 @@ static wb_array *random_node(const char *function, wb_op op, wb_dtype dtype, int
     const int64_t before = elements_before(&thread->drawing, ndim, sizes);
     const int64_t left_out = before > 0 ? before % in_block : 0;
     const int64_t all = wb_count_sizes(ndim, sizes) + left_out;
-    wb_array *node = left_out ? source(function, op, dtype, 1, &all, 0)
-                              : source(function, op, dtype, ndim, sizes, 0);
+    wb_array *node = left_out ? source(function, op, dtype, 1, &all, 0, NULL)
+                              : source(function, op, dtype, ndim, sizes, 0, NULL);
     if (!node) return NULL;
     begin_at(thread, node, before, in_block);
     if (left_out) node = wb_reshape_make(wb_slice(node, 0, left_out, all, 1), ndim, sizes);

@@ -13,14 +13,14 @@
 /* ---- parts ---- */
 
 wb_array *wb_result_of(wb_array *node, int index, wb_dtype dtype, int ndim, const int64_t *sizes) {
-    const int64_t attribute = index;
-    return node ? wb_node_with(WB_OP_result, dtype, ndim, sizes, 1, &node, 1, &attribute) : NULL;
+    return node ? wb_node_with(WB_OP_result, dtype, ndim, sizes, 1, &node, WB_WORDS(part, index))
+                : NULL;
 }
 
 /* The cotangent of the first result is the node's; the others have none. */
 void wb_vjp_result(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     (void)want;
-    if (o->attributes[0] == 0) out[0] = g;
+    if (o->attributes.part.number == 0) out[0] = g;
 }
 
 /* ---- numbers ---- */
@@ -53,7 +53,7 @@ static bool is_late(const wb_rule *rule, int setting, int n, int constants) {
 
 typedef struct bundle {
     wb_array *inputs[MOST_NUMBERS];
-    int64_t attributes[WB_ATTRIBUTES];
+    wb_attributes attributes;
     int input_count, attribute_count;
 } bundle;
 
@@ -66,16 +66,16 @@ static void add_late(bundle *b, wb_setting_kind kind, double value) {
 
 static void add_setting(bundle *b, const wb_rule *rule, wb_setting_kind kind, int setting, int n) {
     const double value = rule->settings[n];
-    uint64_t bits = (uint64_t)b->attributes[0];
+    uint64_t bits = (uint64_t)b->attributes.step.flags;
     if (kind == WB_SETTING_FLAG) {
         if (value != 0) bits |= UINT64_C(1) << (SET + n);
     } else if (is_late(rule, setting, n, b->attribute_count)) {
         bits |= UINT64_C(1) << (IS_LATE + n);
         add_late(b, kind, value);
     } else {
-        b->attributes[b->attribute_count++] = wb_bits_of(value);
+        b->attributes.words[b->attribute_count++] = wb_bits_of(value);
     }
-    b->attributes[0] = (int64_t)bits;
+    b->attributes.step.flags = (int64_t)bits;
 }
 
 wb_array *wb_step_numbers(const wb_rule *rule, wb_array *watched, wb_array *count) {
@@ -83,8 +83,8 @@ wb_array *wb_step_numbers(const wb_rule *rule, wb_array *watched, wb_array *coun
     int64_t links = 0;
     b.inputs[WATCHED] = watched, b.inputs[COUNT] = count, b.input_count = LATE;
     for (; links < WB_RULE_LINKS && rule->links[links]; links++)
-        b.attributes[ROWS + links] = (int64_t)(intptr_t)rule->links[links];
-    b.attributes[0] = links << LINKS, b.attribute_count = ROWS + (int)links;
+        b.attributes.words[ROWS + links] = (int64_t)(intptr_t)rule->links[links];
+    b.attributes.step.flags = links << LINKS, b.attribute_count = ROWS + (int)links;
     for (int link = 0, n = 0; link < links; link++) {
         const wb_rule_setting *settings = rule->links[link]->settings;
         for (int i = 0; i < WB_RULE_SETTINGS && settings[i].name; i++, n++)
@@ -93,7 +93,7 @@ wb_array *wb_step_numbers(const wb_rule *rule, wb_array *watched, wb_array *coun
     for (int i = 0; i < b.input_count; i++)
         if (!b.inputs[i]) return NULL;
     return wb_node_with(WB_OP_step_numbers, WB_I32, 0, NULL, b.input_count, b.inputs,
-                        b.attribute_count, b.attributes);
+                        b.attribute_count, b.attributes.words);
 }
 
 wb_array *wb_step_counted(wb_array *numbers) { return wb_result_of(numbers, 0, WB_I32, 0, NULL); }
@@ -121,7 +121,7 @@ typedef struct link {
 } link;
 
 static bool is_set(const link *l, int n, int which) {
-    return (uint64_t)l->numbers->attributes[0] >> (which + n) & 1;
+    return (uint64_t)l->numbers->attributes.step.flags >> (which + n) & 1;
 }
 
 /* Moves on from setting i of the row. */
@@ -171,7 +171,7 @@ static wb_array *number_at(const wb_rule_at *at, const char *name, int which, co
         wb_array *late = l.numbers->inputs[l.late + which];
         return l.has_f64 ? late : wb_cast(late, WB_F32);
     }
-    const double value = wb_value_of(l.numbers->attributes[l.constant]);
+    const double value = wb_value_of(l.numbers->attributes.words[l.constant]);
     return wb_constant(which == 0 ? value : which == 1 ? 1 - value : log(value));
 }
 
@@ -308,7 +308,7 @@ const wb_rule_row wb_mixed_precision_row = {.name = "MixedPrecision",
 /* Results, then what describe_step tells. */
 bool wb_expand_step(wb_array *node, wb_array **parts) {
     wb_array **in = node->inputs, *numbers = in[NUMBERS];
-    const int links = (int)(numbers->attributes[0] >> LINKS);
+    const int links = (int)(numbers->attributes.step.flags >> LINKS);
     link l = {.numbers = numbers,
               .late = LATE,
               .constant = ROWS + links,
@@ -319,7 +319,7 @@ bool wb_expand_step(wb_array *node, wb_array **parts) {
                      .good = is_good(numbers)};
     int state = 0;
     for (int i = 0; i < links; i++) {
-        l.row = (const wb_rule_row *)(intptr_t)numbers->attributes[ROWS + i];
+        l.row = (const wb_rule_row *)(intptr_t)numbers->attributes.words[ROWS + i];
         if (!expand_link(&at, &l, in + STATES + state, parts + 1 + state)) return false;
         state += wb_rule_row_states(l.row);
         const int settings = wb_rule_settings(l.row);
@@ -328,7 +328,7 @@ bool wb_expand_step(wb_array *node, wb_array **parts) {
     }
     if (links == 1) tell(&at, parts + 1 + state);
     wb_array *fresh = SUB(at.x, at.g);
-    if ((const void *)(intptr_t)numbers->attributes[ROWS] == &wb_mixed_precision_row &&
+    if ((const void *)(intptr_t)numbers->attributes.words[ROWS] == &wb_mixed_precision_row &&
         !(parts[1] = guarded(at.good, fresh, in[STATES])))
         return false;
     return (parts[0] = guarded(at.good, fresh, in[X])) != NULL;
@@ -340,18 +340,18 @@ bool wb_expand_step(wb_array *node, wb_array **parts) {
  * tells, whether the step is good; and these settings. */
 static bool describe_step(wb_array *node, wb_array *const *parts, wb_offer *offer) {
     const wb_array *numbers = node->inputs[NUMBERS];
-    const uint64_t bits = (uint64_t)numbers->attributes[0];
+    const uint64_t bits = (uint64_t)numbers->attributes.step.flags;
     const int states = node->ninputs - STATES;
     const uint64_t late = bits >> IS_LATE & 0xffffff;
     if (bits >> LINKS != 1 || late > 1 || 1 + states > WB_OFFER_RESULTS) return false;
-    offer->name = ((const wb_rule_row *)(intptr_t)numbers->attributes[ROWS])->name;
+    offer->name = ((const wb_rule_row *)(intptr_t)numbers->attributes.words[ROWS])->name;
     offer->in[offer->input_count++] = node->inputs[X];
     offer->in[offer->input_count++] = node->inputs[GRADIENT];
     for (int k = 0; k < states; k++) offer->in[offer->input_count++] = node->inputs[STATES + k];
     for (int k = 1 + states; parts[k] && offer->input_count < WB_OFFER_INPUTS; k++)
         offer->in[offer->input_count++] = parts[k];
     for (int k = ROWS + 1; k < numbers->nattributes; k++)
-        offer->numbers[k - ROWS - 1] = wb_value_of(numbers->attributes[k]);
+        offer->numbers[k - ROWS - 1] = wb_value_of(numbers->attributes.words[k]);
     offer->result_count = 1 + states;
     return true;
 }
@@ -364,7 +364,7 @@ bool wb_describe_callable(wb_array *node, wb_array *const *parts, wb_offer *offe
     for (; offer->input_count < node->ninputs; offer->input_count++)
         offer->in[offer->input_count] = node->inputs[offer->input_count];
     for (int i = 0; i < node->nattributes; i++)
-        offer->numbers[i] = wb_value_of(node->attributes[i]);
+        offer->numbers[i] = wb_value_of(node->attributes.words[i]);
     while (offer->result_count < WB_OFFER_RESULTS && parts[offer->result_count])
         offer->result_count++;
     return true;

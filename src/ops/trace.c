@@ -33,7 +33,7 @@ bool wb_copier_set(wb_copier *copier, const wb_array *x, wb_array *copy) {
 
 static wb_array *copy_with(const wb_copier *copier, const wb_array *x, wb_array *const *inputs) {
     wb_array *copy = wb_node_with((wb_op)x->op, (wb_dtype)x->dtype, x->ndim, x->sizes, x->ninputs,
-                                  inputs, x->nattributes, x->attributes);
+                                  inputs, x->nattributes, x->attributes.words);
     if (!copy) return NULL;
     memcpy(copy->late, x->late, sizeof copy->late);
     if (x->op == WB_OP_scan) copy->late[0] += copier->draws;
@@ -114,10 +114,9 @@ bool wb_trace_begin(wb_trace *trace, wb_array *(*stand_in)(void *context, wb_arr
 
 wb_array *wb_trace_given(wb_trace *trace, wb_given kind, wb_array *outer) {
     const int ndim = outer->ndim - (kind == WB_GIVEN_SLICE);
-    const int64_t number = 0; /* once all are known */
     if (!WB_GROW(trace->given, trace->count, trace->capacity)) return NULL;
     wb_array *x = wb_node_with(WB_OP_placeholder, (wb_dtype)outer->dtype, ndim, outer->sizes, 0,
-                               NULL, 1, &number);
+                               NULL, WB_WORDS(part, 0)); /* its number, once all are known */
     if (!x || !wb_copier_set(&trace->copier, x, x)) return NULL;
     x->device = outer->device;
     if (kind == WB_GIVEN_CAPTURED) x->flags |= outer->flags & WB_NODE_WEAK;
@@ -150,7 +149,10 @@ static wb_array *product_of_all(const wb_array *x, wb_array *slices) {
     const wb_array *slice = x->inputs[1];
     const int64_t steps = slices->sizes[slices->ndim - 1];
     wb_array *all = wb_reshape(slices, slice->sizes[0], slice->sizes[1] * steps);
-    wb_array *y = all ? wb_matmul_transposed(x->inputs[0], all, x->attributes[0] & 1, false) : NULL;
+    wb_array *y =
+        all ? wb_matmul_transposed(x->inputs[0], all,
+                                   x->attributes.product.flags & WB_MATMUL_TRANSPOSE_A, false)
+            : NULL;
     return y ? wb_reshape(y, x->sizes[0], x->sizes[1], steps) : NULL;
 }
 
@@ -158,8 +160,8 @@ static wb_array *product_of_all(const wb_array *x, wb_array *slices) {
  * NULL: x is no such thing, or an error is recorded. */
 static wb_array *before_the_loop(wb_trace *trace, const wb_array *x) {
     const bool is_product = x->op == WB_OP_matmul && x->ndim == 2 && x->inputs[1]->ndim == 2 &&
-                            !(x->attributes[0] & 2) && !(x->flags & WB_NODE_REPEATED) &&
-                            is_outside(x->inputs[0]);
+                            !(x->attributes.product.flags & WB_MATMUL_TRANSPOSE_B) &&
+                            !(x->flags & WB_NODE_REPEATED) && is_outside(x->inputs[0]);
     if (!is_product) return NULL;
     const wb_array *slice = x->inputs[1];
     if (slice->op == WB_OP_reshape) slice = slice->inputs[0];
@@ -203,7 +205,7 @@ static void give(const wb_trace *trace, wb_body *body) {
         for (int64_t i = 0; i < trace->count; i++) {
             if ((int)trace->given[i].kind != kind) continue;
             body->given[number] = wb_ref(trace->given[i].placeholder);
-            body->given[number]->attributes[0] = number;
+            body->given[number]->attributes.part.number = number;
             number++, ++*counts[kind];
         }
 }
@@ -229,7 +231,7 @@ wb_body *wb_trace_close(wb_trace *trace, int32_t nresults, wb_array *const *resu
 wb_array **wb_trace_inputs(const wb_trace *trace) {
     wb_array **inputs = wb_alloc((size_t)(trace->count + 1) * sizeof *inputs);
     for (int64_t i = 0; inputs && i < trace->count; i++)
-        inputs[trace->given[i].placeholder->attributes[0]] = trace->given[i].outer;
+        inputs[trace->given[i].placeholder->attributes.part.number] = trace->given[i].outer;
     return inputs;
 }
 
@@ -257,13 +259,10 @@ void wb_trace_end(wb_trace *trace) {
 
 wb_array *wb_scan_node(wb_body *body, wb_array *const *inputs, int64_t steps, bool reverse) {
     const int64_t none = 0;
-    const int64_t attributes[WB_SCAN_ATTRIBUTES] = {[WB_SCAN_STEPS] = steps,
-                                                    [WB_SCAN_REVERSE] = reverse,
-                                                    [WB_SCAN_CARRIES] = body->ncarries,
-                                                    [WB_SCAN_SLICES] = body->nslices};
-    wb_array *node = inputs ? wb_node_with(WB_OP_scan, WB_F32, 1, &none, wb_body_given(body),
-                                           inputs, WB_SCAN_ATTRIBUTES, attributes)
-                            : NULL;
+    wb_array *node =
+        inputs ? wb_node_with(WB_OP_scan, WB_F32, 1, &none, wb_body_given(body), inputs,
+                              WB_WORDS(scan, steps, reverse, body->ncarries, body->nslices))
+               : NULL;
     if (!node) {
         wb_body_unref(body);
         return NULL;
@@ -279,6 +278,6 @@ wb_array *wb_scan_result(wb_array *scan, int32_t r) {
     int64_t sizes[WB_MAX_DIMS];
     int ndim = step->ndim;
     for (int d = 0; d < ndim; d++) sizes[d] = step->sizes[d];
-    if (r >= body->ncarries) sizes[ndim++] = scan->attributes[WB_SCAN_STEPS];
+    if (r >= body->ncarries) sizes[ndim++] = scan->attributes.scan.steps;
     return wb_result_of(scan, r, (wb_dtype)step->dtype, ndim, sizes);
 }

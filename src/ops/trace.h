@@ -74,9 +74,6 @@ void wb_trace_end(wb_trace *trace);
 
 /* ---- the node of a scan ---- */
 
-/* Attributes of a scan. Its inputs: carries, inputs with the steps last, captured arrays. */
-enum { WB_SCAN_STEPS, WB_SCAN_REVERSE, WB_SCAN_CARRIES, WB_SCAN_SLICES, WB_SCAN_ATTRIBUTES };
-
 /* Takes over the caller's reference to the body, also on failure; NULL inputs are one. late[0] of
  * the node, which is 0 at first, is added to the random counters of its body ("draws"). */
 wb_array *wb_scan_node(wb_body *body, wb_array *const *inputs, int64_t steps, bool reverse);

@@ -78,8 +78,8 @@ static wb_array *permute(wb_array *x, const int *dims) {
     int64_t sizes[WB_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++) sizes[d] = x->sizes[dims[d]];
     const int64_t packed = wb_permutation_pack(x->ndim, dims);
-    return wb_view_share(
-        wb_node_with(WB_OP_permute, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, 1, &packed));
+    return wb_view_share(wb_node_with(WB_OP_permute, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x,
+                                      WB_WORDS(permute, packed)));
 }
 
 wb_array *wb_permute_make(wb_array *x, int ndim, const int64_t *wanted) {
@@ -102,7 +102,7 @@ wb_array *wb_permute_make(wb_array *x, int ndim, const int64_t *wanted) {
 void wb_vjp_permute(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     (void)want;
     int dims[WB_MAX_DIMS], inverse[WB_MAX_DIMS];
-    wb_permutation_unpack(o->attributes[0], o->ndim, dims);
+    wb_permutation_unpack(o->attributes.permute.order, o->ndim, dims);
     for (int d = 0; d < o->ndim; d++) inverse[dims[d]] = d;
     out[0] = g ? permute(g, inverse) : NULL;
 }
@@ -119,8 +119,8 @@ wb_array *wb_transpose(wb_array *x) {
 wb_array *wb_slice_node(wb_array *x, int dim, int64_t start, int64_t count, int64_t step) {
     int64_t sizes[WB_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++) sizes[d] = d == dim ? count : x->sizes[d];
-    return wb_view_share(wb_node_with(WB_OP_slice, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x, 3,
-                                      (const int64_t[]){dim, start, step}));
+    return wb_view_share(wb_node_with(WB_OP_slice, (wb_dtype)x->dtype, x->ndim, sizes, 1, &x,
+                                      WB_WORDS(slice, dim, start, step)));
 }
 
 /* The first element of a slice and how many there are. start and stop are from the beginning here;
@@ -208,21 +208,21 @@ wb_array *wb_flip(wb_array *x, int dim) {
 wb_array *wb_slice_put(wb_array *x, int ndim, const int64_t *sizes, int dim, int64_t start,
                        int64_t step) {
     if (!x) return NULL;
-    return wb_node_with(WB_OP_slice_put, (wb_dtype)x->dtype, ndim, sizes, 1, &x, 3,
-                        (const int64_t[]){dim, start, step});
+    return wb_node_with(WB_OP_slice_put, (wb_dtype)x->dtype, ndim, sizes, 1, &x,
+                        WB_WORDS(slice, dim, start, step));
 }
 
 void wb_vjp_slice(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     (void)want;
     const wb_array *x = o->inputs[0];
-    out[0] = wb_slice_put(g, x->ndim, x->sizes, (int)o->attributes[0], o->attributes[1],
-                          o->attributes[2]);
+    out[0] = wb_slice_put(g, x->ndim, x->sizes, (int)o->attributes.slice.dim,
+                          o->attributes.slice.start, o->attributes.slice.step);
 }
 
 void wb_vjp_slice_put(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     (void)want;
-    const int dim = (int)o->attributes[0];
-    const int64_t start = o->attributes[1], step = o->attributes[2];
+    const int dim = (int)o->attributes.slice.dim;
+    const int64_t start = o->attributes.slice.start, step = o->attributes.slice.step;
     out[0] = g ? wb_slice_node(g, dim, start, o->inputs[0]->sizes[dim], step) : NULL;
 }
 

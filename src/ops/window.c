@@ -22,7 +22,8 @@ static wb_array *node_over(wb_payload *payload, wb_op op, int ndim, const int64_
         op == WB_OP_conv_forward || op == WB_OP_conv_data || op == WB_OP_conv_filter;
     const wb_dtype dtype = (wb_dtype)inputs[0]->dtype;
     const int64_t flags = is_conv && wb_is_matmul_fast(dtype) ? WB_MATMUL_FAST : 0;
-    return wb_node_described(op, dtype, ndim, sizes, ninputs, inputs, is_conv, &flags, payload);
+    return wb_node_described(op, dtype, ndim, sizes, ninputs, inputs, WB_WORDS(product, flags),
+                             payload);
 }
 
 static wb_array *window_node(wb_op op, int ndim, const int64_t *sizes, int ninputs,

@@ -46,7 +46,8 @@ static int64_t of_node(const wb_array *x) {
     const wb_array *const *in = (const wb_array *const *)x->inputs;
     switch (x->op) {
     case WB_OP_matmul:
-        return wb_times(wb_count(x), in[0]->sizes[x->attributes[0] & 1 ? 0 : 1]);
+        return wb_times(wb_count(x),
+                        in[0]->sizes[x->attributes.product.flags & WB_MATMUL_TRANSPOSE_A ? 0 : 1]);
     case WB_OP_conv_forward:
         return wb_times(wb_count(x), of_filter(in[1]));
     case WB_OP_conv_data: /* each element of its input goes through the filter */
@@ -74,7 +75,7 @@ static int64_t of_scan(listing *l, const wb_array *scan) {
     int64_t sum = 0;
     for (int32_t r = 0; r < body->nresults; r++) sum = wb_plus(sum, count_new(l, body->results[r]));
     l->depth = depth;
-    return wb_times(sum, scan->attributes[WB_SCAN_STEPS]);
+    return wb_times(sum, scan->attributes.scan.steps);
 }
 
 /* Of what root is made of and was not counted yet. */

@@ -115,11 +115,13 @@ static void move(naive *o, naive *const *in) {
         naive_unravel(i, o->ndim, o->sizes, index);
         int64_t place = i;
         if (node->op == WB_OP_permute) {
-            for (int d = 0; d < o->ndim; d++) from[node->attributes[0] >> (4 * d) & 15] = index[d];
+            for (int d = 0; d < o->ndim; d++)
+                from[node->attributes.permute.order >> (4 * d) & 15] = index[d];
             place = naive_ravel(x->ndim, x->sizes, from);
         } else if (node->op == WB_OP_slice) {
-            index[node->attributes[0]] =
-                node->attributes[1] + index[node->attributes[0]] * node->attributes[2];
+            index[node->attributes.slice.dim] =
+                node->attributes.slice.start +
+                index[node->attributes.slice.dim] * node->attributes.slice.step;
             place = naive_ravel(x->ndim, x->sizes, index);
         }
         o->values[i] =
@@ -139,14 +141,14 @@ static void put(naive *o, const naive *x, int dim, int64_t start, int64_t step) 
 
 static void join(naive *o, naive *const *in) {
     const wb_array *node = o->node;
-    const int dim = (int)node->attributes[0];
+    const int dim = (int)node->attributes.along.dim;
     if (node->op == WB_OP_slice_put) {
-        put(o, in[0], dim, node->attributes[1], node->attributes[2]);
+        put(o, in[0], dim, node->attributes.slice.start, node->attributes.slice.step);
         return;
     }
     if (node->op == WB_OP_pad)
-        for (int64_t i = 0; i < o->count; i++) o->values[i] = wb_value_of(node->attributes[2]);
-    int64_t start = node->op == WB_OP_pad ? node->attributes[1] : 0;
+        for (int64_t i = 0; i < o->count; i++) o->values[i] = node->attributes.pad.value;
+    int64_t start = node->op == WB_OP_pad ? node->attributes.pad.start : 0;
     for (int k = 0; k < node->ninputs; k++) {
         put(o, in[k], dim, start, 1);
         start += in[k]->sizes[dim];
@@ -168,7 +170,7 @@ static int64_t row_of(const naive *x, int64_t mask, int64_t i) {
 
 static void sum_rows(naive *o, naive *const *in) {
     const naive *x = in[0];
-    const int64_t mask = o->node->attributes[0];
+    const int64_t mask = o->node->attributes.reduce.dims;
     const bool integer = !wb_dtype_is_float(o->dtype);
     for (int64_t i = 0; i < x->count; i++) {
         long double *to = &o->values[row_of(x, mask, i)];
@@ -182,7 +184,7 @@ static void sum_rows(naive *o, naive *const *in) {
 
 static void largest_rows(naive *o, naive *const *in) {
     const naive *x = in[0];
-    const int64_t mask = o->node->attributes[0];
+    const int64_t mask = o->node->attributes.reduce.dims;
     for (int64_t i = 0; i < o->count; i++) o->values[i] = -INFINITY;
     for (int64_t i = 0; i < x->count; i++) {
         long double *to = &o->values[row_of(x, mask, i)];
@@ -192,7 +194,7 @@ static void largest_rows(naive *o, naive *const *in) {
 
 static void running_sums(naive *o, naive *const *in) {
     const naive *x = in[0];
-    const int dim = (int)o->node->attributes[0];
+    const int dim = (int)o->node->attributes.along.dim;
     const bool integer = !wb_dtype_is_float(o->dtype);
     int64_t step = 1;
     for (int d = 0; d < dim; d++) step *= x->sizes[d];
@@ -206,7 +208,7 @@ static void running_sums(naive *o, naive *const *in) {
 
 static void argmax(naive *o, naive *const *in) {
     const naive *x = in[0];
-    const int64_t dim = o->node->attributes[0], run = o->node->attributes[1];
+    const int64_t dim = o->node->attributes.runs.dim, run = o->node->attributes.runs.run;
     long double *best = naive_numbers(o->count);
     for (int64_t i = 0; i < o->count; i++) o->values[i] = -1;
     for (int64_t i = 0; i < x->count; i++) {
@@ -225,8 +227,8 @@ static void argmax(naive *o, naive *const *in) {
 /* Without gain and bias. */
 static void normal_rows(naive *o, naive *const *in) {
     const naive *x = in[0];
-    const int64_t mask = o->node->attributes[0];
-    const long double eps = (long double)wb_value_of(o->node->attributes[2]);
+    const int64_t mask = o->node->attributes.reduce.dims;
+    const long double eps = (long double)o->node->attributes.reduce.eps;
     long double *mean = naive_numbers(x->count), *square = naive_numbers(x->count),
                 *count = naive_numbers(x->count);
     for (int64_t i = 0; i < x->count; i++) count[row_of(x, mask, i)]++;
@@ -250,7 +252,7 @@ static void normal_rows(naive *o, naive *const *in) {
 /* logsumexp (into o), or softmax and logsoftmax, of rows; infinities as limits. */
 static void soft_rows(naive *o, naive *const *in) {
     const naive *x = in[0];
-    const int64_t mask = o->node->attributes[0];
+    const int64_t mask = o->node->attributes.reduce.dims;
     const int op = o->node->op;
     long double *largest = naive_numbers(x->count), *sum = naive_numbers(x->count);
     for (int64_t i = 0; i < x->count; i++) largest[i] = -INFINITY;
@@ -275,7 +277,7 @@ static void soft_rows(naive *o, naive *const *in) {
 
 static void gather(naive *o, naive *const *in) {
     const naive *x = in[0], *index = in[1];
-    const int dim = (int)o->node->attributes[0];
+    const int dim = (int)o->node->attributes.along.dim;
     int64_t inner = 1, outer = 1;
     for (int d = 0; d < dim; d++) inner *= x->sizes[d];
     for (int d = dim + 1; d < x->ndim; d++) outer *= x->sizes[d];
@@ -288,7 +290,7 @@ static void gather(naive *o, naive *const *in) {
 
 static void scatter_add(naive *o, naive *const *in) {
     const naive *base = in[0], *index = in[1], *updates = in[2];
-    const int dim = (int)o->node->attributes[0];
+    const int dim = (int)o->node->attributes.along.dim;
     int64_t inner = 1, outer = 1;
     for (int d = 0; d < dim; d++) inner *= o->sizes[d];
     for (int d = dim + 1; d < o->ndim; d++) outer *= o->sizes[d];
@@ -308,9 +310,9 @@ static void source(naive *o, naive *const *in) {
     for (int64_t i = 0; i < o->count; i++) {
         int64_t index[WB_MAX_DIMS];
         naive_unravel(i, o->ndim, o->sizes, index);
-        o->values[i] = x->op == WB_OP_full   ? wb_value_of(x->attributes[0])
+        o->values[i] = x->op == WB_OP_full   ? x->attributes.number.value
                        : x->op == WB_OP_late ? wb_value_of(x->late[0])
-                                             : (long double)index[x->attributes[0]];
+                                             : (long double)index[x->attributes.along.dim];
     }
 }
 
@@ -327,7 +329,7 @@ static void read_memory(naive *o, naive *const *in) {
 /* ---- the walk ---- */
 
 static void result_of(naive *o, naive *const *in) {
-    const long double *values = in[0]->results[o->node->attributes[0]];
+    const long double *values = in[0]->results[o->node->attributes.part.number];
     for (int64_t i = 0; i < o->count; i++) o->values[i] = values[i];
 }
 

@@ -184,7 +184,7 @@ void naive_elementwise(naive *o, naive *const *in) {
         else
             x = naive_round(o->dtype, x), y = naive_round(o->dtype, y);
         if (row->expand)
-            x = activation(o->node->op, x, wb_value_of(o->node->attributes[0]));
+            x = activation(o->node->op, x, o->node->attributes.number.value);
         else
             x = row->arity == 2 ? binary(o->node->op, x, y, integer)
                                 : unary(o->node->op, x, integer);

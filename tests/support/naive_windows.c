@@ -6,7 +6,8 @@
 
 void naive_matmul(naive *o, naive *const *in) {
     const naive *a = in[0], *b = in[1];
-    const bool ta = o->node->attributes[0] & 1, tb = o->node->attributes[0] & 2;
+    const bool ta = o->node->attributes.product.flags & WB_MATMUL_TRANSPOSE_A,
+               tb = o->node->attributes.product.flags & WB_MATMUL_TRANSPOSE_B;
     const int64_t inner = a->sizes[ta ? 0 : 1];
     for (int64_t i = 0; i < o->count; i++) {
         int64_t at[WB_MAX_DIMS], pa[WB_MAX_DIMS], pb[WB_MAX_DIMS];
