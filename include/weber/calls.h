@@ -4,13 +4,15 @@
 #ifndef WEBER_CALLS_H
 #define WEBER_CALLS_H
 
-#include <stdbool.h>
 #include <stdint.h>
+
+/* The shapes of calls: wb_SHAPE_call, the member SHAPE of wb_call. */
+#define WB_CALL_SHAPES(SHAPE) SHAPE(matmul) SHAPE(window) SHAPE(index) SHAPE(attention)
 
 /* C (m, n) = op(A) op(B), column-major with leading dimensions; batch entries at offsets in
  * elements. */
 typedef struct wb_matmul_call {
-    bool transpose_a, transpose_b;
+    int64_t transpose_a, transpose_b; /* 0 or 1 */
     int64_t m, n, k, lda, ldb, ldc, batch;
     const int64_t *offset_a, *offset_b,
         *offset_c; /* batch numbers each; NULL for batch 1; live as long as the kernel */

@@ -187,10 +187,9 @@ enum {
 };
 
 typedef enum wb_call_shape {
-    WB_SHAPE_matmul,
-    WB_SHAPE_window,
-    WB_SHAPE_index,
-    WB_SHAPE_attention
+#define WB_SHAPE(name) WB_SHAPE_##name,
+    WB_CALL_SHAPES(WB_SHAPE)
+#undef WB_SHAPE
 } wb_call_shape;
 
 typedef struct wb_call_row {
@@ -228,10 +227,9 @@ typedef struct wb_call {
      * argument i of the epilogue. */
     bool is_aligned;
     uint64_t aligned_arguments;
-    wb_matmul_call matmul; /* of these, the member for the kind is set */
-    wb_window_call window;
-    wb_index_call index;
-    wb_attention_call attention;
+#define WB_SHAPE(name) wb_##name##_call name;
+    WB_CALL_SHAPES(WB_SHAPE) /* of these, the member for the kind is set */
+#undef WB_SHAPE
 } wb_call;
 
 /* ---- commands ---- */

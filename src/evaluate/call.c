@@ -1,4 +1,5 @@
 /* Values that are library calls, as calls. */
+#include <stddef.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -14,6 +15,26 @@ static const uint8_t kinds[WB_OP_COUNT] = {
 #include <weber/ops.def>
 };
 
+size_t wb_call_member(wb_call_kind kind, size_t *size_bytes) {
+    static const struct {
+        size_t at, size_bytes;
+    } members[] = {
+#define WB_SHAPE(name) {offsetof(wb_call, name), sizeof(wb_##name##_call)},
+        WB_CALL_SHAPES(WB_SHAPE)
+#undef WB_SHAPE
+    };
+    const wb_call_shape shape = wb_call_row_of(kind).shape;
+    *size_bytes = members[shape].size_bytes;
+    return members[shape].at;
+}
+
+/* What the node's payload says of the call: all that is known before its operands have places. */
+static void take_payload(wb_call *call, const wb_payload *payload) {
+    size_t size_bytes;
+    const size_t at = wb_call_member(call->kind, &size_bytes);
+    if (payload) memcpy((char *)call + at, wb_payload_words(payload), size_bytes);
+}
+
 static bool is_attention(const wb_array *node) {
     return wb_call_row_for(node->op).shape == WB_SHAPE_attention;
 }
@@ -21,7 +42,7 @@ static bool is_attention(const wb_array *node) {
 static bool takes(const wb_device *device, const wb_array *node, wb_dtype dtype) {
     const wb_backend *backend = device->backend;
     wb_call call = {.kind = (wb_call_kind)(kinds[node->op] - 1), .dtype = dtype};
-    if (is_attention(node)) call.attention = *wb_attention_of(node);
+    take_payload(&call, node->payload);
     return backend->takes && backend->takes(device->context, wb_op_name((wb_op)node->op), &call);
 }
 
@@ -141,15 +162,14 @@ bool wb_attention_reads(const wb_layout *layout) {
     return as_heads(layout, strides);
 }
 
-static wb_attention_call attention_of(const wb_graph *graph, const wb_value *v) {
-    wb_attention_call call = *(const wb_attention_call *)wb_payload_words(v->payload);
-    int64_t *const strides[] = {call.q_strides, call.k_strides, call.v_strides};
+/* Where q, k and v lie, which their layouts say. */
+static void set_strides(const wb_graph *graph, const wb_value *v, wb_attention_call *call) {
+    int64_t *const strides[] = {call->q_strides, call->k_strides, call->v_strides};
     for (int i = 0; i < 3; i++) {
         const wb_value *x = &graph->values[wb_value_inputs(v)[i]];
         const wb_layout layout = wb_value_layout(graph, x);
         (void)as_heads(&layout, strides[i]);
     }
-    return call;
 }
 
 /* ---- indices ---- */
@@ -238,12 +258,9 @@ bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argum
     call->may_round_to_bf16 =
         row.shape == WB_SHAPE_matmul && v->attributes.product.flags & WB_MATMUL_BF16;
     call->is_fixed = is_fixed(graph, call->kind, arguments);
+    take_payload(call, v->payload);
     if (row.shape == WB_SHAPE_matmul) return matmul_call(graph, v, &call->matmul, offsets);
-    if (row.shape == WB_SHAPE_attention)
-        call->attention = attention_of(graph, v);
-    else if (row.shape == WB_SHAPE_index)
-        index_call(graph, v, &call->index);
-    else
-        call->window = *(const wb_window_call *)wb_payload_words(v->payload);
+    if (row.shape == WB_SHAPE_attention) set_strides(graph, v, &call->attention);
+    if (row.shape == WB_SHAPE_index) index_call(graph, v, &call->index);
     return true;
 }

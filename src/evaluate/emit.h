@@ -33,6 +33,8 @@ wb_argument wb_argument_of(const wb_graph *graph, int32_t v);
  * kernel. */
 bool wb_emit_call(const wb_graph *graph, int32_t v, wb_call *call, wb_argument *arguments,
                   int *count, int64_t **offsets);
+/* Where in a wb_call the member for the kind begins, and its size. */
+size_t wb_call_member(wb_call_kind kind, size_t *size_bytes);
 /* The row of an operation that is a call; of a scan one without uses. */
 wb_call_row wb_call_row_for(int op);
 int wb_call_result_count(int op);

@@ -20,10 +20,10 @@ static bool write(wb_kernels *k, uint64_t word) {
 }
 
 static bool write_list(wb_kernels *k, const void *words, size_t size_bytes) {
-    const int64_t count = (int64_t)(size_bytes / sizeof *k->keys);
-    for (int64_t i = 0; i < count; i++) {
-        uint64_t word;
-        memcpy(&word, (const char *)words + i * (int64_t)sizeof word, sizeof word);
+    for (size_t at = 0; at < size_bytes; at += sizeof *k->keys) {
+        uint64_t word = 0;
+        const size_t left = size_bytes - at;
+        memcpy(&word, (const char *)words + at, left < sizeof word ? left : sizeof word);
         if (!write(k, word)) return false;
     }
     return true;
@@ -58,20 +58,6 @@ static bool write_program(wb_kernels *k, const wb_program *p) {
     return done;
 }
 
-/* Batches are told apart by where their offsets lie, that is, all of them are. */
-static bool write_matmul(wb_kernels *k, const wb_matmul_call *m) {
-    const uint64_t words[] = {(uint64_t)m->transpose_a | (uint64_t)m->transpose_b << 1,
-                              (uint64_t)m->m,
-                              (uint64_t)m->n,
-                              (uint64_t)m->k,
-                              (uint64_t)m->lda,
-                              (uint64_t)m->ldb,
-                              (uint64_t)m->ldc,
-                              (uint64_t)m->batch,
-                              (uint64_t)(uintptr_t)m->offset_a};
-    return write_list(k, words, sizeof words);
-}
-
 static bool write_call(wb_kernels *k, const wb_call *c, int split) {
     const uint64_t words[] = {
         (uint64_t)c->kind | (uint64_t)c->dtype << 8 | (uint64_t)c->is_fast << 16 |
@@ -80,16 +66,10 @@ static bool write_call(wb_kernels *k, const wb_call *c, int split) {
             (uint64_t)c->result_argument << 32,
         c->aligned_arguments, (uint64_t)split};
     if (!write_list(k, words, sizeof words)) return false;
-    switch (wb_call_row_of(c->kind).shape) {
-    case WB_SHAPE_matmul:
-        return write_matmul(k, &c->matmul);
-    case WB_SHAPE_window:
-        return write_list(k, &c->window, sizeof c->window);
-    case WB_SHAPE_attention:
-        return write_list(k, &c->attention, sizeof c->attention);
-    default:
-        return write_list(k, &c->index, sizeof c->index);
-    }
+    /* batches of products are told apart by where their offsets lie, that is, all of them are */
+    size_t size_bytes;
+    const size_t at = wb_call_member(c->kind, &size_bytes);
+    return write_list(k, (const char *)c + at, size_bytes);
 }
 
 /* ---- the table ---- */

@@ -127,8 +127,8 @@ static void set_shape(wb_lt_shape *s, const wb_call *call, int64_t length, int32
                        .stride_c = stride_of(p->offset_c, length),
                        .dtype = (int32_t)call->dtype,
                        .epilogue = epilogue,
-                       .transpose_a = p->transpose_a,
-                       .transpose_b = p->transpose_b,
+                       .transpose_a = p->transpose_a != 0,
+                       .transpose_b = p->transpose_b != 0,
                        .fast = call->is_fast};
 }
 
