@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* The shapes of calls: wb_SHAPE_call, the member SHAPE of wb_call. */
-#define WB_CALL_SHAPES(SHAPE) SHAPE(matmul) SHAPE(window) SHAPE(index) SHAPE(attention)
+#define WB_CALL_SHAPES(SHAPE) SHAPE(matmul) SHAPE(window) SHAPE(index) SHAPE(attention) SHAPE(grid)
 
 /* C (m, n) = op(A) op(B), column-major with leading dimensions; batch entries at offsets in
  * elements. */
@@ -64,5 +64,29 @@ typedef struct wb_attention_call {
     /* of q, k and v, in elements: from query to query or key to key, and along the batch */
     int64_t q_strides[2], k_strides[2], v_strides[2];
 } wb_attention_call;
+
+/* What a place outside of x means. */
+typedef enum wb_grid_padding {
+    WB_GRID_ZEROS,     /* x is 0 there */
+    WB_GRID_BORDER,    /* the nearest place within */
+    WB_GRID_REFLECTION /* the place that it is reflected to, as often as it takes */
+} wb_grid_padding;
+
+/* x (in..., channels, batch), grid (dims, out..., batch), y (out..., channels, batch), dense; sizes
+ * of unused spatial dimensions are 1. Along dimension d the coordinate g of the grid means place p
+ * of x, whose elements are at 0, 1 ... in[d] - 1:
+ *
+ *     p = (g + 1) (in[d] - 1) / 2 with align_corners, else ((g + 1) in[d] - 1) / 2
+ *
+ * and padding (wb_grid_padding) says what a place outside of them means. With i = floor(p), f = p -
+ * i, x counts there with 1 - f at i and f at i + 1; with nearest, with 1 at the nearest i, the even
+ * one of two. A dimension whose bit is set in slopes has the derivatives of these weights by g in
+ * their place: -dp/dg and dp/dg, with nearest 0. Weights of several dimensions are multiplied.
+ * grid_sample: y = the sum of weights times x, NaN where p is. grid_put is its adjoint: x = the sum
+ * of weights times y, from first to last, without those whose p is NaN. */
+typedef struct wb_grid_call {
+    int64_t in[3], out[3], channels, batch, dims;
+    int64_t nearest, padding, align_corners, slopes;
+} wb_grid_call;
 
 #endif

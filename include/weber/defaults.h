@@ -31,6 +31,7 @@
 #define WB_DEFAULTS_function
 #define WB_DEFAULTS_get_device
 #define WB_DEFAULTS_gpu_device
+#define WB_DEFAULTS_grid_sample .align_corners = true,
 #define WB_DEFAULTS_groupnorm .affine = true,
 #define WB_DEFAULTS_host_function
 #define WB_DEFAULTS_instancenorm

@@ -23,6 +23,7 @@
 #define WEBER_OPS_H
 
 #include "array.h"
+#include "calls.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -351,6 +352,27 @@ WB_API wb_array *wb_lppool_op_make(wb_array *x, double p, wb_window_desc desc);
 WB_API wb_array *wb_unfold_make(wb_array *x, wb_window_desc desc);
 WB_API wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_sizes,
                               wb_window_desc desc);
+
+/* ---- places between elements ---- */
+
+typedef struct wb_grid_sample_desc {
+    WB_START_MEMBER;
+    bool nearest; /* the nearest element; false: linear between neighbours */
+    int padding;  /* wb_grid_padding (weber/calls.h); default zeros */
+    /* -1 and 1 are the middles of the first and last element; false: their outer edges */
+    bool align_corners WB_DEFAULT(true);
+} wb_grid_sample_desc;
+
+/* x (W, [H, [D,]] C, N) at the places of grid (dims, W', [H', [D',]] N) gives (W', [H', [D',]] C,
+ * N): grid(0, ...) is the place along W, grid(1, ...) that along H. -1 is the beginning of x, 1 its
+ * end; .align_corners says which of both. wb_grid_sample(x, grid), wb_grid_sample(x, grid, .padding
+ * = WB_GRID_BORDER). Where a coordinate is NaN, so is the result; no gradient goes to x from there.
+ * The grid's gradient is 0 with .nearest, and where .padding moved the place to the border.
+ * (Spatial transformers, Jaderberg et al. 2015. Defaults are NNlib's grid_sample; PyTorch's
+ * align_corners is false.) Fails with WB_ERROR_SHAPE unless sizes fit as above. */
+#define WB_WITH_GRID(f, x, grid, ...) WB_QUIET_(f(x, grid, WB_GIVEN_(grid_sample, __VA_ARGS__)))
+#define wb_grid_sample(x, ...)        WB_WITH_GRID(wb_grid_sample_make, x, __VA_ARGS__, WB_NO_MORE)
+WB_API wb_array *wb_grid_sample_make(wb_array *x, wb_array *grid, wb_grid_sample_desc desc);
 
 /* y (sizes of x): y_i = x_0 + ... + x_i along dimension dim (from 0), added up in that order; whole
  * numbers and bool as i64. Julia's cumsum(x; dims). */

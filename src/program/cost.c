@@ -119,6 +119,17 @@ static wb_cost of_attention(const wb_call *call) {
     return moved(call, 2.5 * seen * both, q + kv + 2 * y, q + kv);
 }
 
+/* Each result of two neighbours along each dimension. */
+static wb_cost of_grid(const wb_call *call) {
+    const wb_grid_call *g = &call->grid;
+    const double planes = (double)g->channels * (double)g->batch;
+    const double x = product(g->in) * planes, y = product(g->out) * planes;
+    const double grid = product(g->out) * (double)g->batch * (double)g->dims;
+    const double products = 2 * y * (g->nearest ? 1 : (double)(1 << g->dims));
+    return call->kind == WB_CALL_grid_sample ? moved(call, products, x + grid, y)
+                                             : moved(call, products, y + grid, x);
+}
+
 wb_cost wb_cost_of_call(const wb_call *call) {
     switch (wb_call_row_of(call->kind).shape) {
     case WB_SHAPE_matmul:
@@ -127,6 +138,8 @@ wb_cost wb_cost_of_call(const wb_call *call) {
         return of_window(call);
     case WB_SHAPE_index:
         return of_index(call);
+    case WB_SHAPE_grid:
+        return of_grid(call);
     default:
         return of_attention(call);
     }

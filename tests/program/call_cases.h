@@ -387,6 +387,29 @@ static void add_attention(const attention_row *r, wb_call_kind kind) {
     c->terms = a->keys + a->queries * a->heads;
 }
 
+/* ---- sampling ---- */
+
+static void add_grid(wb_call_kind kind, wb_dtype dtype, int variant) {
+    call_case *c = new_case(kind, dtype, "a grid");
+    const int dims = 1 + variant % 3;
+    wb_grid_call *g = &c->call.grid;
+    *g = (wb_grid_call){.in = {5, dims > 1 ? 4 : 1, dims > 2 ? 3 : 1},
+                        .out = {7, dims > 1 ? 3 : 1, dims > 2 ? 2 : 1},
+                        .channels = 3,
+                        .batch = 2,
+                        .dims = dims,
+                        .padding = variant % 3,
+                        .align_corners = variant % 2,
+                        .slopes = variant / 6};
+    const int64_t out = g->out[0] * g->out[1] * g->out[2], planes = g->channels * g->batch;
+    const int64_t x = g->in[0] * g->in[1] * g->in[2] * planes, y = out * planes;
+    const bool samples = kind == WB_CALL_grid_sample;
+    add_argument(c, dtype, samples ? x : y, false);
+    add_argument(c, dtype, out * dims * g->batch, false);
+    add_argument(c, dtype, samples ? y : x, true);
+    c->terms = samples ? 8 : out;
+}
+
 /* ---- the cases of a test ---- */
 
 /* Compilers that cannot run anything here are slow, and differ little: they see fewer rows. */
@@ -424,6 +447,12 @@ static void add_attentions(void) {
         add_attention(&attentions[i], WB_CALL_attention);
         add_attention(&attentions[i], WB_CALL_attention_backward);
     }
+}
+
+static void add_grids(void) {
+    for (int variant = 0; variant < (sees_few ? 3 : 12); variant++)
+        for (wb_call_kind kind = WB_CALL_grid_sample; kind <= WB_CALL_grid_put; kind++)
+            add_grid(kind, variant % 4 == 3 ? WB_F64 : WB_F32, variant);
 }
 
 static void add_indices(void) {

@@ -295,6 +295,7 @@ static void check(void (*add)(void), dialect_kind kind) {
     }                                                                                              \
     static void pools_in_##dialect(void **state) { (void)state, check(add_pools, DIALECT); }       \
     static void indices_in_##dialect(void **state) { (void)state, check(add_indices, DIALECT); }   \
+    static void grids_in_##dialect(void **state) { (void)state, check(add_grids, DIALECT); }       \
     static void attentions_in_##dialect(void **state) {                                            \
         (void)state, check(add_attentions, DIALECT);                                               \
     }
@@ -338,7 +339,7 @@ static void without_memory_there_is_no_source(void **state) {
 int main(void) {
 #define TESTS(dialect)                                                                             \
     TEST(products_in_##dialect), TEST(convolutions_in_##dialect), TEST(pools_in_##dialect),        \
-        TEST(indices_in_##dialect), TEST(attentions_in_##dialect)
+        TEST(indices_in_##dialect), TEST(attentions_in_##dialect), TEST(grids_in_##dialect)
     const struct CMUnitTest tests[] = {
         TEST(what_has_no_text_is_said),
         TEST(without_memory_there_is_no_source),
