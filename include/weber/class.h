@@ -249,6 +249,14 @@ struct wb_layer_class {
      * none), and how many positions it takes (0: a cache does not concern it; NULL: any number). */
     size_t positions;
     int64_t (*most_positions)(const wb_layer *layer);
+    /* For what a struct owns that no row lists, as memory or a reference of another language.
+     * copied: of wb_clone, wb_map, wb_share and the like; the members of no row, and settings, are
+     * those of the original, byte by byte, arrays and layers are not there yet. It gives the copy
+     * what is to be its own; false with the error recorded fails the copy, whose members are then
+     * zeroed. NULL: the bytes do. released: when the last reference goes, before the fields are
+     * released; on the thread that frees it. Members may be zeroed, as wb_new leaves them. */
+    bool (*copied)(wb_layer *copy);
+    void (*released)(wb_layer *layer);
 };
 enum { WB_MOST_ARRAYS = 16 };
 

@@ -67,6 +67,7 @@ static void drop_reference(wb_layer *layer) {
     if (--layer->refs_ > 0) return;
     wb_spare *spare = layer->spare_;
     if (spare) spare->free(spare);
+    if (layer->class_->released) layer->class_->released(layer);
     for (int i = 0; i < layer->class_->field_count; i++)
         release_field(layer, &layer->class_->fields[i]);
     wb_positions *positions = wb_positions_of(layer);

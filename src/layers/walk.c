@@ -130,16 +130,11 @@ static bool map_field(mapping *m, const wb_path *outer, wb_layer *layer, wb_laye
     }
 }
 
-/* The bytes of layer, with nothing owned yet. */
-static wb_layer *copy_values(const wb_layer *layer) {
-    const wb_layer_class *layer_class = layer->class_;
-    wb_layer *copy = wb_layer_new(layer_class);
-    if (!copy) return NULL;
-    memcpy((char *)copy + sizeof *copy, (const char *)layer + sizeof *layer,
-           layer_class->size_bytes - sizeof *layer);
+/* The copy has none of the fields that are arrays or layers. */
+static void empty_fields(wb_layer *copy) {
+    const wb_layer_class *layer_class = copy->class_;
     wb_positions *positions = wb_positions_of(copy);
     if (positions) positions->passed = 0; /* as the hidden states, which the copy has none of */
-    copy->mode_ = layer->mode_;
     for (int i = 0; i < layer_class->field_count; i++) {
         const wb_field *field = &layer_class->fields[i];
         if (field->kind == WB_FIELD_LIST)
@@ -149,7 +144,24 @@ static wb_layer *copy_values(const wb_layer *layer) {
         else if (wb_field_is_array(field) || field->kind == WB_FIELD_HIDDEN)
             *wb_field_array(copy, field) = NULL;
     }
-    return copy;
+}
+
+/* The bytes of layer, with nothing owned yet but what its class does for the copy. */
+static wb_layer *copy_values(const wb_layer *layer) {
+    const wb_layer_class *layer_class = layer->class_;
+    wb_layer *copy = wb_layer_new(layer_class);
+    if (!copy) return NULL;
+    char *bytes = (char *)copy + sizeof *copy;
+    const size_t count = layer_class->size_bytes - sizeof *copy;
+    memcpy(bytes, (const char *)layer + sizeof *layer, count);
+    copy->mode_ = layer->mode_;
+    empty_fields(copy);
+    if (!layer_class->copied || layer_class->copied(copy)) return copy;
+    memset(bytes, 0, count); /* nothing that is the original's is released with it */
+    wb_free(copy);
+    if (wb_failed()) return NULL;
+    return wb_fail_null(WB_ERROR_ARGUMENT, "%s: the hook `copied` gave false without an error",
+                        layer_class->name);
 }
 
 static wb_layer *map_layer(mapping *m, const wb_path *outer, wb_layer *layer) {

@@ -200,6 +200,85 @@ static void two_threads_serve_one_model(void **state) { /* values 20 */
     wb_free(shared), wb_free(model);
 }
 
+/* ---- what a struct owns that no row lists ---- */
+
+static int texts; /* in memory */
+static bool refuses_copies;
+
+typedef struct Named {
+    wb_layer layer;
+    wb_array *weight;
+    wb_layer *inner;
+    char *text;
+} Named;
+
+static char *new_text(const char *text) {
+    texts++;
+    return strdup(text);
+}
+
+static bool copy_text(wb_layer *copy) {
+    Named *n = (Named *)(void *)copy;
+    if (refuses_copies) return false;
+    assert_null(n->weight);
+    assert_null(n->inner);
+    n->text = n->text ? new_text(n->text) : NULL;
+    return true;
+}
+
+static void free_text(wb_layer *layer) {
+    Named *n = (Named *)(void *)layer;
+    if (n->text) texts--;
+    free(n->text);
+}
+
+static const wb_field Named_fields[] = {WB_ARRAY_FIELD(Named, weight), WB_CHILD_FIELD(Named, inner),
+                                        WB_VALUE_FIELD(Named, text)};
+static const wb_layer_class Named_functor = {.name = "Named",
+                                             .size_bytes = sizeof(Named),
+                                             .fields = Named_fields,
+                                             .field_count = 3,
+                                             .copied = copy_text,
+                                             .released = free_text};
+
+static Named *named(const char *text, wb_layer *inner) {
+    Named *n = wb_new(Named);
+    n->weight = wb_keep(wb_ones(WB_F32, 2));
+    n->inner = inner;
+    n->text = new_text(text);
+    return n;
+}
+
+static void hooks_copy_and_release_what_no_row_lists(void **state) {
+    (void)state;
+    Named *m = named("outer", &named("inner", NULL)->layer);
+    Named *copy = (Named *)(void *)wb_clone(&m->layer);
+    const Named *inner = (const Named *)(const void *)copy->inner;
+    assert_int_equal(texts, 4);
+    assert_true(copy->text != m->text);
+    wb_free(wb_keep_layer(&m->layer)); /* one reference of two */
+    assert_int_equal(texts, 4);
+    wb_free(m);
+    assert_int_equal(texts, 2);
+    assert_string_equal(copy->text, "outer");
+    assert_string_equal(inner->text, "inner");
+    wb_free(copy);
+    wb_free(wb_new(Named));
+    assert_int_equal(texts, 0);
+}
+
+static void a_copy_that_its_hook_refuses_owns_nothing(void **state) {
+    (void)state;
+    Named *m = named("outer", &named("inner", NULL)->layer);
+    refuses_copies = true;
+    assert_null(wb_clone(&m->layer));
+    refuses_copies = false;
+    assert_error(WB_ERROR_ARGUMENT, "Named: the hook `copied` gave false without an error");
+    assert_int_equal(texts, 2);
+    wb_free(m);
+    assert_int_equal(texts, 0);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
@@ -212,6 +291,8 @@ int main(void) {
         TEST(a_walk_that_fails_changes_nothing),
         TEST(a_clone_has_arrays_of_its_own),
         TEST(two_threads_serve_one_model),
+        TEST(hooks_copy_and_release_what_no_row_lists),
+        TEST(a_copy_that_its_hook_refuses_owns_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
