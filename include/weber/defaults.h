@@ -28,6 +28,7 @@
 #define WB_DEFAULTS_embedding .padding_idx = -1,
 #define WB_DEFAULTS_embedding_bag
 #define WB_DEFAULTS_evaluate .ignore = INT64_MIN, .threshold = 0.5,
+#define WB_DEFAULTS_fn_with
 #define WB_DEFAULTS_function
 #define WB_DEFAULTS_get_device
 #define WB_DEFAULTS_gpu_device

@@ -25,6 +25,13 @@
 extern "C" {
 #endif
 
+/* What the compiler checks of a format and what it is given. */
+#if defined(__GNUC__)
+#define WB_FORMAT_(text, first) __attribute__((__format__(__printf__, text, first)))
+#else
+#define WB_FORMAT_(text, first)
+#endif
+
 #define WB_STATUS_LIST(X)                                                                          \
     X(OK, "success")                                                                               \
     X(ERROR_ARGUMENT, "bad argument")                                                              \
@@ -63,6 +70,14 @@ WB_API int wb_report(const char *what);
 /* Copies the pending message into text (size_bytes, always ended), clears it and returns its
  * status. */
 WB_API wb_status wb_take_error(char *text, size_t size_bytes);
+
+/* Records an error, for functions of your own that Weber calls: a loss, a layer's forward function,
+ * a closure, a loader's map, which then return NULL, 0, false or the status. The text is printf's;
+ * a layer's place is put in front of it. Nothing is recorded while an error is pending, and by
+ * WB_OK. Returns status.
+ *
+ *     if (wb_ndim(x) != 2) return wb_fail(WB_ERROR_SHAPE, "x must be a matrix"), NULL; */
+WB_API wb_status wb_fail(wb_status status, const char *format, ...) WB_FORMAT_(2, 3);
 
 /* Forgets the pending error. */
 WB_API void wb_clear_error(void);

@@ -682,6 +682,46 @@ WB_API wb_layer *wb_maxout_make(int64_t count, wb_layer *const *layers);
 WB_API wb_layer *wb_fn(wb_activation *function);
 WB_API wb_layer *wb_fn_named(const char *name, wb_activation *function);
 
+/* Writes its results and returns how many they are, 1 to WB_MOST_ARRAYS; 0 with the error recorded
+ * (wb_fail). inputs are valid during the call; results are the scope's, as those of operations. */
+typedef int wb_arrays_fn(void *context, int count, wb_array *const *inputs, wb_array **results);
+
+typedef struct wb_fn_with_desc {
+    WB_START_MEMBER;
+    wb_arrays_fn *function; /* required */
+    void *context;          /* given to it at each call */
+    /* called with the context when the layer and its last copy are freed, also when the maker
+     * fails; on the thread that frees it. Default: nothing */
+    void (*release)(void *context);
+    const char *name; /* for printing and messages, copied, at most 47 bytes; default "function" */
+} wb_fn_with_desc;
+
+/* A closure as a layer: results = function(context, inputs). It takes all arrays that come to it.
+ *
+ *     static int scaled(void *context, int count, wb_array *const *x, wb_array **y) {
+ *         if (count != 1) return (void)wb_fail(WB_ERROR_ARGUMENT, "takes one array"), 0;
+ *         y[0] = wb_mul_number(x[0], *(const double *)context);
+ *         return y[0] ? 1 : 0;
+ *     }
+ *     wb_chain(wb_dense(2, 3), wb_fn_with(scaled, &factor, .name = "scaled"))
+ *
+ * This is the one place for a function with a context, whatever it is to be:
+ *
+ *     an activation     the layer after the layer: wb_chain(wb_dense(2, 3), wb_fn_with(f, c))
+ *     a connection      the layer after a container that passes all of its arrays on:
+ *                       wb_chain(wb_skip(block, NULL), wb_fn_with(f, c)), where inputs are
+ *                       layer(x) and x; wb_parallel(NULL, ...) in the same way
+ *     an initialiser    wb_walk (weber/model.h), whose function has a pointer of its own, the path
+ *                       and the array; or an array that is given, .given_weight
+ *
+ * Inside of other layers, as RNN and PairwiseFusion, it is a layer of your own (weber/class.h), or
+ * a function without a context. Copies of a model (wb_clone, wb_map, wb_share) have the function
+ * and the context in common; a copy on another thread calls it there. wb_save saves the model's
+ * other layers, and warns that wb_load_model cannot make it again; wb_load fills it. A layer that
+ * is to be saved with its settings is a struct of your own. */
+#define wb_fn_with(...) WB_MAKE(wb_fn_with_make, fn_with, __VA_ARGS__)
+WB_API wb_layer *wb_fn_with_make(wb_fn_with_desc desc);
+
 /* Names a function of your own, made of several operations: as the activation of a layer and in
  * wb_fn it is printed and saved by this name, and wb_load_model and wb_parse find it again; in the
  * whole process, from then on. name is a word of at most 47 letters, digits and _. Fails with

@@ -6,10 +6,6 @@
 
 enum { WB_MESSAGE_BYTES = 1024 }; /* a longer message is cut */
 
-/* Records the error unless one is pending; the message is preceded by the places on the stack
- * below. Returns status. */
-wb_status wb_fail(wb_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 /* wb_fail, and a NULL of any type: return wb_fail_null(...). */
 #define wb_fail_null(...) ((void)wb_fail(__VA_ARGS__), NULL)
 

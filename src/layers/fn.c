@@ -1,4 +1,4 @@
-/* Functions as layers, and the names of activations. */
+/* Functions as layers, closures among them, and the names of activations. */
 #include <stdio.h>
 #include <string.h>
 
@@ -65,18 +65,18 @@ static wb_array *apply_function(wb_layer *layer, wb_array *x) {
     return ((wb_function *)(void *)layer)->function(x);
 }
 
-static void describe(const wb_layer *layer, bool brief, char *text, size_t size) {
+static void describe_function(const wb_layer *layer, bool brief, char *text, size_t size) {
     const wb_function *f = (const wb_function *)(const void *)layer;
     const char *name = f->name;
     if (!*name && !brief) name = wb_activation_name(f->function);
     (void)snprintf(text, size, "%s", *name ? name : WB_NAMELESS);
 }
 
-static const wb_field fields[] = {WB_VALUE_FIELD(wb_function, function)};
+static const wb_field function_fields[] = {WB_VALUE_FIELD(wb_function, function)};
 const wb_layer_class wb_fn_class = {.name = "Function",
-                                    WB_LAYER_ROWS(wb_function, fields),
+                                    WB_LAYER_ROWS(wb_function, function_fields),
                                     .forward = apply_function,
-                                    .describe = describe};
+                                    .describe = describe_function};
 
 static wb_layer *make(const char *caller, const char *name, wb_activation *function) {
     if (!function) return wb_failed() ? NULL : wb_fail_argument_null(caller, "the function");
@@ -92,4 +92,81 @@ wb_layer *wb_fn(wb_activation *function) { return make("wb_fn", "", function); }
 wb_layer *wb_fn_named(const char *name, wb_activation *function) {
     if (!name) return wb_failed() ? NULL : wb_fail_argument_null("wb_fn_named", "the name");
     return make("wb_fn_named", name, function);
+}
+
+/* ---- closures ---- */
+
+/* What a layer and its copies have in common; they may be on several threads. */
+typedef struct closure {
+    wb_fn_with_desc desc;
+    char name[48];
+    int64_t refs; /* __atomic */
+} closure;
+
+typedef struct wb_closure_layer {
+    wb_layer layer;
+    closure *closure; /* NULL in a struct that is not complete */
+} wb_closure_layer;
+
+static closure *closure_of(const wb_layer *layer) {
+    return ((const wb_closure_layer *)(const void *)layer)->closure;
+}
+
+static int apply_closure(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
+    const wb_fn_with_desc *desc = &closure_of(layer)->desc;
+    return desc->function(desc->context, count, inputs, results);
+}
+
+static void describe_closure(const wb_layer *layer, bool brief, char *text, size_t size) {
+    const closure *c = closure_of(layer);
+    (void)brief;
+    (void)snprintf(text, size, "%s", c && *c->name ? c->name : WB_NAMELESS);
+}
+
+static bool share_closure(wb_layer *copy) {
+    closure *c = closure_of(copy);
+    if (c) (void)__atomic_add_fetch(&c->refs, 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+static void release_closure(wb_layer *layer) {
+    closure *c = closure_of(layer);
+    if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
+    if (c->desc.release) c->desc.release(c->desc.context);
+    wb_release(c);
+}
+
+static const wb_field closure_fields[] = {WB_VALUE_FIELD(wb_closure_layer, closure)};
+static const wb_layer_class closure_class = {.name = "Function",
+                                             WB_LAYER_ROWS(wb_closure_layer, closure_fields),
+                                             .forward_many = apply_closure,
+                                             .describe = describe_closure,
+                                             .copied = share_closure,
+                                             .released = release_closure};
+
+static wb_layer *fail_closure(const wb_fn_with_desc *desc, closure *c) {
+    if (desc->release) desc->release(desc->context);
+    wb_release(c);
+    return NULL;
+}
+
+wb_layer *wb_fn_with_make(wb_fn_with_desc desc) {
+    if (!wb_check_start("wb_fn_with", desc.start_)) return NULL;
+    if (!desc.function) {
+        if (!wb_failed()) (void)wb_fail_argument_null("wb_fn_with", "the function");
+        return fail_closure(&desc, NULL);
+    }
+    closure *c = wb_alloc(sizeof *c);
+    wb_layer *layer = c ? wb_layer_new(&closure_class) : NULL;
+    if (!layer) return fail_closure(&desc, c);
+    *c = (closure){.desc = desc, .refs = 1};
+    (void)snprintf(c->name, sizeof c->name, "%s", desc.name ? desc.name : "");
+    ((wb_closure_layer *)(void *)layer)->closure = c;
+    return layer;
+}
+
+const char *wb_function_in_files(const wb_layer *layer) {
+    if (layer->class_ == &closure_class) return WB_NAMELESS;
+    if (layer->class_ != &wb_fn_class) return NULL;
+    return wb_activation_text(((const wb_function *)(const void *)layer)->function);
 }

@@ -283,6 +283,10 @@ wb_activation *wb_activation_named(const char *name);
 /* A function's name that a slip of the pen away becomes this one; NULL without one. */
 const char *wb_activation_near(const char *name);
 
+/* What files call a function that is a layer: the same, not the name that wb_fn_named sets for
+ * printing, and WB_NAMELESS for a closure; NULL: the layer is another one. */
+const char *wb_function_in_files(const wb_layer *layer);
+
 /* The same for connections: "+", "vcat", "tuple" for NULL; WB_NAMELESS for what has no name. */
 const char *wb_connection_name(wb_connection *connection);
 /* False: there is none of that name. */

@@ -144,9 +144,12 @@ static bool find_function(const wb_part *p, const char *name, wb_activation **fu
     *function = wb_activation_named(name);
     if (*function) return true;
     if (strcmp(name, WB_NAMELESS) == 0)
-        (void)wb_part_fail(p, WB_ERROR_UNSUPPORTED,
-                           "a function without a name cannot be made from a text; "
-                           "wb_register_function names it before the model is saved");
+        (void)wb_part_fail(
+            p, WB_ERROR_UNSUPPORTED,
+            "a function without a name cannot be made from a text; "
+            "wb_register_function names it before the model is saved, unless it has a "
+            "context (wb_fn_with): then the program makes the model, and wb_load "
+            "fills it");
     const char *near = wb_activation_near(name);
     (void)wb_part_fail(p, WB_ERROR_UNSUPPORTED, "there is no function \"%.80s\"%s%s%s", name,
                        near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");

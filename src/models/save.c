@@ -59,7 +59,8 @@ static void warn_of_nameless(const char *name, const char *text) {
         if (at == text || !strchr("( ", at[-1]) || !strchr(",)", at[bytes])) continue;
         wb_log_line(WB_LOG_WARN,
                     "wb_save: a function in \"%s\" has no name, so wb_load_model cannot make the "
-                    "model (wb_load can fill one); wb_register_function names it",
+                    "model (wb_load can fill one); wb_register_function names it, unless it has a "
+                    "context (wb_fn_with)",
                     name);
         return;
     }

@@ -115,9 +115,12 @@ static void print_tree(wb_text *out, const wb_layer *layer) {
 
 static void print_layer(wb_text *out, const wb_layer *layer) {
     const wb_layer_class *k = layer->class_;
+    const char *function = wb_function_in_files(layer);
     char text[512];
     if (k == &wb_tree_class) {
         print_tree(out, layer);
+    } else if (function) {
+        wb_text_put(out, function);
     } else if (k->describe) {
         k->describe(layer, false, text, sizeof text);
         wb_text_put(out, text);

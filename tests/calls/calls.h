@@ -128,6 +128,7 @@ void calls_give_status(calls *c, wb_status status);
 
 wb_activation wb_activation_stub;
 wb_array_fn wb_array_fn_stub;
+wb_arrays_fn wb_arrays_fn_stub;
 wb_collate_fn wb_collate_fn_stub;
 wb_connection wb_connection_stub;
 wb_getobs_fn wb_getobs_fn_stub;

@@ -12,6 +12,7 @@ import sys
 
 NOT_CALLED = {
     'wb_log_to': 'the harness listens itself',
+    'wb_fail': 'records what the caller says',
     'wb_register_layer': 'takes a class, which stays for ever',
     'wb_register_function': 'takes a function, which stays for ever',
     'wb_layer_new': 'takes a class of the caller',
@@ -138,7 +139,7 @@ class Header:
         text = re.sub(r'\s*__attribute__.*$', '', text)
         m = re.match(r'^(.*?)\(?\b(wb_\w+)\)?\s*\((.*)\)$', text)
         if m:
-            parameters = [] if m.group(3) == 'void' else [declarator(p) for p in split(m.group(3))]
+            parameters = [] if m.group(3) == 'void' else [declarator(p) for p in split(m.group(3)) if p != '...']
             self.functions[m.group(2)] = (words(m.group(1)), parameters)
             return
         type_, *names = text.replace(',', ' ').split()  # of a function type: wb_init a, b

@@ -374,6 +374,42 @@ static void a_function_of_ones_own_has_a_name(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "the function is NULL");
 }
 
+/* It was saved by the name that is printed, by which nothing was found. */
+static void a_name_for_printing_is_not_what_files_have(void **state) {
+    (void)state;
+    wb_layer *model = wb_chain(wb_fn_named("mine", wb_tanh));
+    const char *path = path_of("printed.npz");
+    assert_int_equal(wb_save(path, model), WB_OK);
+    wb_layer *same = wb_load_model(path, NULL);
+    wb_array *x = wb_normal(WB_F32, 2, 4);
+    assert_true(wb_approx(wb_apply(same, x), wb_tanh(x), 0, 0, NULL, 0));
+    wb_free(model), wb_free(same);
+}
+
+static int scaled(void *context, int count, wb_array *const *x, wb_array **y) {
+    *y = count == 1 ? wb_mul_number(*x, *(const double *)context) : NULL;
+    return *y ? 1 : 0;
+}
+
+static void a_model_with_a_closure_is_filled_but_not_made(void **state) {
+    (void)state;
+    double factor = 3;
+    wb_layer *model = wb_chain(wb_dense(2, 3), wb_fn_with(scaled, &factor, .name = "scaled"));
+    wb_layer *other = wb_chain(wb_dense(2, 3), wb_fn_with(scaled, &factor));
+    const char *path = path_of("closure.safetensors");
+    const int before = warnings;
+    wb_log_to(count_nameless, NULL);
+    assert_int_equal(wb_save(path, model), WB_OK);
+    wb_log_to(NULL, NULL);
+    assert_int_equal(warnings, before + 1);
+    assert_null(wb_load_model(path, NULL));
+    assert_error(WB_ERROR_UNSUPPORTED, "unless it has a context (wb_fn_with): then the program");
+    assert_int_equal(wb_load(path, other), WB_OK);
+    wb_array *x = wb_normal(WB_F32, 2, 4);
+    assert_true(wb_approx(wb_apply(other, x), wb_apply(model, x), 0, 0, NULL, 0));
+    wb_free(model), wb_free(other);
+}
+
 int main(void) {
     static const struct {
         const char *name;
@@ -390,7 +426,7 @@ int main(void) {
         OF_ROWS(a_killed_writer_leaves_a_whole_file),
     };
     enum { OF_ROWS_COUNT = sizeof tests_of_rows / sizeof *tests_of_rows };
-    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 8];
+    struct CMUnitTest tests[ROWS * OF_ROWS_COUNT + 16];
     int count = 0;
     for (int t = 0; t < OF_ROWS_COUNT; t++)
         for (int r = 0; r < ROWS; r++) {
@@ -405,6 +441,8 @@ int main(void) {
     tests[count++] = (struct CMUnitTest)TEST(texts_and_numbers_stand_beside_a_model);
     tests[count++] = (struct CMUnitTest)TEST(what_is_no_utf8_is_refused);
     tests[count++] = (struct CMUnitTest)TEST(a_function_of_ones_own_has_a_name);
+    tests[count++] = (struct CMUnitTest)TEST(a_name_for_printing_is_not_what_files_have);
+    tests[count++] = (struct CMUnitTest)TEST(a_model_with_a_closure_is_filled_but_not_made);
     return _cmocka_run_group_tests("models/test_save", tests, (size_t)count, make_folder,
                                    drop_folder);
 }
