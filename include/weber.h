@@ -13,6 +13,7 @@
  *     parameters.h    parameters as a vector or a tree  device.h        devices, memory, threads
  *     watch.h         what layers give, by path         distributed.h   several processes
  *     losses.h        losses                            error.h         errors and the log
+ *     context.h       contexts that threads share
  *
  * From C++ (17 or later): macros that take settings or lists, as wb_dense and wb_chain, are C's;
  * what they stand for is a function whose name ends in _make, which takes the struct with the
@@ -28,6 +29,7 @@
 
 #include "weber/array.h"
 #include "weber/class.h"
+#include "weber/context.h"
 #include "weber/csv.h"
 #include "weber/data.h"
 #include "weber/desc.h"

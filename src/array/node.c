@@ -1,6 +1,7 @@
 /* Nodes: making, counting, detaching and releasing them. A node holds a reference to each of its
  * inputs and to its memory. Releasing works through a list instead of recursing, so that a long
  * recipe cannot overflow the stack. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,14 +111,18 @@ bool wb_claim(const wb_array *x) {
     return wb_claim_owner(&cast.to->owner);
 }
 
+static void *refuse_foreign(const char *function, const wb_array *x, const char *what) {
+    char name[240];
+    (void)snprintf(name, sizeof name, "%s %s", what, wb_text_of(x));
+    return wb_fail_foreign(function, x->owner, name,
+                           "wb_share gives a thread a model of its own to apply, wb_hand_over "
+                           "gives it the model, wb_read the numbers");
+}
+
 void *wb_refuse(const char *function, const wb_array *x, const char *what) {
     const wb_class *klass = x ? wb_class_of(x) : NULL;
-    if (klass == &wb_array_class)
-        (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "%s: %s %s belongs to another thread: wb_share gives a thread a model of its "
-                      "own to apply, wb_hand_over gives it the model, wb_read the numbers",
-                      function, what, wb_text_of(x));
-    else if (x && (!klass || wb_object_is_released(x)))
+    if (klass == &wb_array_class) return refuse_foreign(function, x, what);
+    if (x && (!klass || wb_object_is_released(x)))
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "%s: an array was released: its scope has closed, or its batch's turn is "
                       "over; wb_keep keeps arrays longer",

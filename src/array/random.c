@@ -8,14 +8,14 @@ struct wb_random {
 
 typedef struct sequence {
     uint64_t seed, counter;
-    bool seeded;
+    bool seeded; /* true; older versions want it in files */
 } sequence;
 
 static void get_sequence(const void *object, void *numbers) {
     (void)object;
     const wb_thread *thread = wb_thread_get();
-    *(sequence *)numbers =
-        thread ? (sequence){thread->seed, thread->counter, thread->seeded} : (sequence){.seed = 0};
+    *(sequence *)numbers = (sequence){.seeded = true};
+    if (thread) *(sequence *)numbers = (sequence){thread->seed, thread->counter, true};
 }
 
 static void set_sequence(void *object, const void *numbers) {
@@ -23,7 +23,7 @@ static void set_sequence(void *object, const void *numbers) {
     const sequence *s = numbers;
     wb_thread *thread = wb_thread_get();
     if (!thread) return;
-    thread->seed = s->seed, thread->counter = s->counter, thread->seeded = s->seeded;
+    thread->seed = s->seed, thread->counter = s->counter;
 }
 
 static const wb_saved_number numbers_of_sequence[] = {

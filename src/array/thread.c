@@ -1,6 +1,7 @@
-/* Makes the state of a thread when it first calls the library and releases it when the thread ends.
- * Nodes come from blocks and are reused; a released one rests first (longer in debug builds and
- * with WEBER_DEBUG=mem), so that a later use of it is an error with a name. */
+/* Contexts: the list of all, their making and their end (context.c says which of them a thread
+ * uses), what other threads free for them, and their nodes. Nodes come from blocks and are reused;
+ * a released one rests first (longer in debug builds and with WEBER_DEBUG=mem), so that a later use
+ * of it is an error with a name. */
 #include "array/thread.h"
 
 #include <pthread.h>
@@ -26,11 +27,16 @@
 enum { NODES_PER_BLOCK = 64 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key;
 static wb_thread *threads;     /* guarded by the lock THREADS */
-static wb_array *orphan_nodes; /* free nodes of threads that ended; linked by inputs */
+static wb_array *orphan_nodes; /* free nodes of contexts that ended; linked by inputs */
 static wb_array *blocks; /* first nodes, which link the blocks: so leak checkers find all of them */
 _Thread_local wb_thread *wb_current_thread;
+_Thread_local uint32_t wb_this_thread;
+
+void wb_thread_use(wb_thread *thread) {
+    wb_current_thread = thread;
+    wb_this_thread = thread ? thread->number : 0;
+}
 
 static void put_free(wb_thread *thread, wb_array *node) {
     *wb_node_link(node) = thread->free_nodes;
@@ -79,7 +85,7 @@ static void give_nodes_to_all(wb_thread *thread) {
     }
 }
 
-/* What was made outside any scope belongs to the thread, and ends with it. */
+/* What was made outside any scope belongs to the context, and ends with it. */
 static void let_go(wb_object *object) {
     if (!object) return;
     object->scope_slot = 0;
@@ -89,9 +95,8 @@ static void let_go(wb_object *object) {
         object->klass->free(object);
 }
 
-static void thread_ends(void *state) {
-    wb_thread *thread = state;
-    wb_current_thread = thread; /* the destructor may run after the variable was reset */
+/* Of the context that this thread uses. */
+static void empty(wb_thread *thread) {
     while (thread->scope_count) (void)wb_scope_close();
     (void)wb_state_settle(); /* which takes the writes back if it fails */
     wb_thread_empty_inbox(thread);
@@ -102,8 +107,15 @@ static void thread_ends(void *state) {
         thread->live_nodes++; /* a constant is not counted while it is cached */
         wb_unref(thread->constants[i]);
     }
-    if (thread->evaluator_free) thread->evaluator_free(thread->evaluator);
-    if (thread->walk_free) thread->walk_free(thread->walk);
+    for (int i = 0; i < WB_ROOM_STATES; i++)
+        if (thread->rooms[i].state && thread->rooms[i].free)
+            thread->rooms[i].free(thread->rooms[i].state);
+}
+
+void wb_thread_end(wb_thread *thread) {
+    wb_thread *before = wb_current_thread;
+    wb_thread_use(thread);
+    empty(thread);
     wb_lock_take(WB_LOCK_THREADS);
     give_nodes_to_all(thread);
     *thread->previous = thread->next;
@@ -117,7 +129,15 @@ static void thread_ends(void *state) {
     wb_release(thread->effects);
     wb_release(thread->inbox);
     wb_release(thread);
-    wb_current_thread = NULL;
+    wb_thread_use(before == thread ? NULL : before);
+}
+
+void *wb_room_state_of(wb_thread *thread, wb_room_state room, size_t size_bytes,
+                       void (*free)(void *state)) {
+    if (!thread) return NULL;
+    if (!thread->rooms[room].state) thread->rooms[room].state = wb_alloc(size_bytes);
+    thread->rooms[room].free = free;
+    return thread->rooms[room].state;
 }
 
 /* ---- leaks ---- */
@@ -142,51 +162,62 @@ static void list_leaks(void) {
     list_kept_arrays();
 }
 
-/* Of the threads a forked child has one. */
-static void in_child(void) {
-    threads = wb_current_thread;
-    if (wb_current_thread) wb_current_thread->next = NULL, wb_current_thread->previous = &threads;
+static void join_list(wb_thread *thread) {
+    thread->next = threads, thread->previous = &threads;
+    if (threads) threads->previous = &thread->next;
+    threads = thread;
 }
 
-static void make_key(void) {
+/* Of the threads a forked child has one; contexts of no thread stay. */
+static void in_child(void) {
+    wb_thread *next = threads;
+    const wb_thread *own = wb_thread_own();
+    threads = NULL;
+    for (wb_thread *t = next; t; t = next) {
+        next = t->next;
+        if (!t->is_own || t == own) join_list(t);
+    }
+}
+
+static void begin(void) {
     static const wb_fork_hooks hooks = {.in_child = in_child};
-    (void)pthread_key_create(&key, thread_ends);
     wb_lock_on_fork(WB_LOCK_THREADS, &hooks);
     wb_check_variables();
     wb_note_class(&wb_array_class);
     if (wb_lists_leaks()) (void)atexit(list_leaks);
 }
 
-_Thread_local uint32_t wb_this_thread;
-
-wb_thread *wb_thread_new(void) {
+wb_thread *wb_thread_make(bool is_own) {
     static uint32_t last;
-    (void)pthread_once(&once, make_key);
+    (void)pthread_once(&once, begin);
     wb_thread *thread = wb_alloc(sizeof *thread);
     if (!thread) return NULL;
+    thread->is_own = is_own;
     wb_lock_take(WB_LOCK_THREADS);
-    thread->number = wb_this_thread = ++last;
-    thread->next = threads, thread->previous = &threads;
-    if (threads) threads->previous = &thread->next;
-    threads = thread;
+    thread->number = ++last;
+    join_list(thread);
     wb_lock_give(WB_LOCK_THREADS);
-    (void)pthread_setspecific(key, thread);
-    return wb_current_thread = thread;
+    return thread;
 }
 
-static bool is_running(uint32_t number) {
-    bool found = false;
+enum { GONE, OF_A_THREAD, OF_NO_THREAD };
+
+static int kind_of(uint32_t number) {
+    int kind = GONE;
     wb_lock_take(WB_LOCK_THREADS);
-    for (const wb_thread *t = threads; t && !found; t = t->next) found = t->number == number;
+    for (const wb_thread *t = threads; t && !kind; t = t->next)
+        if (t->number == number) kind = t->is_own ? OF_A_THREAD : OF_NO_THREAD;
     wb_lock_give(WB_LOCK_THREADS);
-    return found;
+    return kind;
 }
+
+bool wb_is_to_enter(uint32_t owner) { return kind_of(owner) == OF_NO_THREAD; }
 
 bool wb_claim_owner(uint32_t *owner) {
     const wb_thread *thread = wb_thread_get();
     uint32_t before = __atomic_load_n(owner, __ATOMIC_ACQUIRE);
     if (!thread || before == thread->number) return thread != NULL;
-    if (before && is_running(before)) return false;
+    if (before && kind_of(before) != GONE) return false;
     return __atomic_compare_exchange_n(owner, &before, thread->number, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_ACQUIRE);
 }

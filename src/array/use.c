@@ -15,14 +15,27 @@ static void *mutable(const void *object) {
     return cast.to;
 }
 
+void *wb_fail_foreign(const char *function, uint32_t owner, const char *what, const char *remedy) {
+    const wb_thread *own = wb_thread_own();
+    if (own && own->number == owner)
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "%s: %s belongs to this thread's own context, but the thread has "
+                            "entered another one: wb_context_leave",
+                            function, what);
+    if (wb_is_to_enter(owner))
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "%s: %s belongs to a context that this thread is not in: "
+                            "wb_context_enter",
+                            function, what);
+    return wb_fail_null(WB_ERROR_ARGUMENT, "%s: %s belongs to another thread%s%s", function, what,
+                        remedy ? ": " : "", remedy ? remedy : "");
+}
+
 static bool is_own(const char *function, const void *object, const char *what) {
     const wb_class *klass = ((const wb_object *)object)->klass;
     uint32_t *owner = klass->owner ? klass->owner(mutable(object)) : NULL;
     if (!owner || wb_claim_owner(owner)) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s belongs to another thread%s%s", function, what,
-                  klass->to_other_threads ? ": " : "",
-                  klass->to_other_threads ? klass->to_other_threads : "");
-    return false;
+    return wb_fail_foreign(function, *owner, what, klass->to_other_threads) != NULL;
 }
 
 bool wb_may_use(const char *function, const void *object, const wb_class *klass, const char *what) {

@@ -24,6 +24,10 @@ static inline bool wb_may_ask(const char *function, const wb_array *x) {
 /* A list of arrays, none of them NULL: "array 3" of it. */
 bool wb_may_use_arrays(const char *function, int64_t count, wb_array *const *arrays);
 
+/* The error of what belongs to another context; remedy: of another thread's, what brings it to
+ * this one, or NULL. Returns NULL. */
+void *wb_fail_foreign(const char *function, uint32_t owner, const char *what, const char *remedy);
+
 /* Any object of Weber's; `what` NULL: called by its class. */
 bool wb_may_use_any(const char *function, const void *object, const char *what);
 

@@ -56,13 +56,12 @@ wb_status wb_loader_call(uint64_t seed, wb_status (*fn)(void *context), void *co
     wb_thread *thread = wb_thread_get();
     if (!thread) return WB_ERROR_MEMORY;
     const uint64_t before = thread->seed, counter = thread->counter;
-    const bool seeded = thread->seeded;
     wb_seed(seed);
     wb_status status = wb_scope_open();
     if (status == WB_OK) {
         status = fn(context);
         (void)wb_scope_close();
     }
-    thread->seed = before, thread->counter = counter, thread->seeded = seeded;
+    thread->seed = before, thread->counter = counter;
     return status == WB_OK && wb_failed() ? wb_error_status() : status;
 }

@@ -17,7 +17,7 @@ enum {
     KEPT_BYTES = 256 << 20, /* and of what they keep of weights */
 };
 
-/* One per thread: recipes belong to their thread, and so do their plans. */
+/* One per context: recipes belong to theirs, and so do their plans. */
 typedef struct evaluator {
     wb_tape tape;
     wb_plan *buckets[BUCKETS];
@@ -47,8 +47,6 @@ typedef struct evaluator {
     wb_scan_room room; /* for bodies of scans */
     int64_t room_memory, room_late;
 } evaluator;
-
-static _Thread_local evaluator *current __attribute__((tls_model("initial-exec")));
 
 /* ---- the cache ---- */
 
@@ -377,17 +375,10 @@ static void evaluator_free(void *state) {
     wb_release(e->late);
     wb_release(e->made);
     wb_release(e);
-    current = NULL;
 }
 
 static evaluator *evaluator_get(void) {
-    if (current) return current;
-    wb_thread *thread = wb_thread_get();
-    evaluator *e = thread ? wb_alloc(sizeof *e) : NULL;
-    if (!e) return NULL;
-    thread->evaluator = e;
-    thread->evaluator_free = evaluator_free;
-    return current = e;
+    return wb_room_state_of(wb_thread_get(), WB_ROOM_EVALUATOR, sizeof(evaluator), evaluator_free);
 }
 
 static bool all_evaluated(int count, wb_array *const *roots) {

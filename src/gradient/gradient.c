@@ -60,27 +60,21 @@ static void walk_free(void *state) {
     wb_release(w);
 }
 
-/* The thread's, kept between walks: a training step allocates nothing. */
+/* The context's, kept between walks: a training step allocates nothing. */
 static walk *walk_of(wb_thread *thread) {
-    if (!thread->walk) {
-        thread->walk = wb_alloc(sizeof(walk));
-        thread->walk_free = walk_free;
-    }
-    return thread->walk;
+    return wb_room_state_of(thread, WB_ROOM_WALK, sizeof(walk), walk_free);
 }
 
 /* ---- walks inside walks ---- */
 
-static _Thread_local walk *innermost __attribute__((tls_model("initial-exec")));
-
 static void walk_begin(walk *w, wb_thread *thread) {
-    w->outer = innermost;
+    w->outer = wb_room_get(WB_ROOM_INNERMOST);
     w->stamp = ++thread->stamp;
     w->count = w->expansion_count = w->ends = 0;
-    innermost = w;
+    wb_room_set(WB_ROOM_INNERMOST, w);
 }
 
-static void walk_end(const walk *w) { innermost = w->outer; }
+static void walk_end(const walk *w) { wb_room_set(WB_ROOM_INNERMOST, w->outer); }
 
 /* Puts back what an evaluation did to the nodes' scratch fields. */
 static void stamp_again(const walk *w) {
@@ -91,7 +85,7 @@ static void stamp_again(const walk *w) {
 }
 
 static void stamp_all_again(void) {
-    for (const walk *w = innermost; w; w = w->outer) stamp_again(w);
+    for (const walk *w = wb_room_get(WB_ROOM_INNERMOST); w; w = w->outer) stamp_again(w);
 }
 
 bool wb_walk_pause(void) {
@@ -439,7 +433,8 @@ wb_status wb_walk_inside(int nresults, wb_array *const *results, wb_array *const
 static wb_status differentiate(wb_array *result, wb_array *cotangent, int count,
                                wb_array *const *arrays, wb_array **gradients, bool are_newer) {
     wb_thread *thread = wb_thread_get();
-    const bool is_inside = innermost != NULL; /* a pullback of the user's asks for it */
+    const bool is_inside =
+        wb_room_get(WB_ROOM_INNERMOST) != NULL; /* a pullback of the user's asks for it */
     walk *w = !thread ? NULL : is_inside ? wb_alloc(sizeof *w) : walk_of(thread);
     if (!w) return WB_ERROR_MEMORY;
     wb_error_aside older;

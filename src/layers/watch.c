@@ -1,24 +1,33 @@
-/* One watcher per thread is called with the result of each layer. A floating result is wrapped in a
- * custom node, so that the watcher is called with its gradient as well. */
+/* One watcher per context is called with the result of each layer. A floating result is wrapped in
+ * a custom node, so that the watcher is called with its gradient as well. */
 #include "layers/watch.h"
 
 #include "array/thread.h"
 #include "base/memory.h"
 #include "ops/custom.h"
 
-static _Thread_local wb_watcher watcher __attribute__((tls_model("initial-exec")));
+static wb_watcher watcher(void) {
+    const wb_watcher *own = wb_room_get(WB_ROOM_WATCHER);
+    return own ? *own : (wb_watcher){.fn = NULL};
+}
 
-void wb_watch_layers(wb_watch_fn *fn, void *user) { watcher = (wb_watcher){fn, NULL, user}; }
+static void set_watcher(wb_watcher w) {
+    wb_watcher *own =
+        wb_room_state_of(wb_thread_get(), WB_ROOM_WATCHER, sizeof(wb_watcher), wb_release);
+    if (own) *own = w;
+}
+
+void wb_watch_layers(wb_watch_fn *fn, void *user) { set_watcher((wb_watcher){fn, NULL, user}); }
 
 wb_watcher wb_watch_begin(wb_watch_fn *fn, wb_shown_fn *shown, void *user) {
-    const wb_watcher before = watcher;
-    watcher = (wb_watcher){fn, shown, user};
+    const wb_watcher before = watcher();
+    set_watcher((wb_watcher){fn, shown, user});
     return before;
 }
 
-void wb_watch_end(wb_watcher before) { watcher = before; }
+void wb_watch_end(wb_watcher before) { set_watcher(before); }
 
-bool wb_is_watched(void) { return watcher.fn != NULL; }
+bool wb_is_watched(void) { return watcher().fn != NULL; }
 
 /* What a result is shown by, when its gradient is taken. */
 typedef struct place {
@@ -50,7 +59,7 @@ static wb_array *shown(const wb_watcher *w, const char *path, wb_array *x) {
 }
 
 bool wb_show_results(const char *path, int count, wb_array **results) {
-    const wb_watcher w = watcher; /* which fn may change or end */
+    const wb_watcher w = watcher(); /* which fn may change or end */
     for (int i = 0; i < count; i++) {
         w.fn(w.user, path, results[i], false);
         if (wb_failed()) return false;

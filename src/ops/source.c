@@ -66,7 +66,7 @@ wb_array *wb_linspace_make(wb_dtype dtype, double first, double last, int64_t co
 void wb_seed(uint64_t seed) {
     wb_thread *thread = wb_thread_get();
     if (!thread || wb_is_tracing("wb_seed")) return;
-    thread->seed = seed, thread->counter = 0, thread->seeded = true;
+    thread->seed = seed, thread->counter = 0;
 }
 
 /* A range for each call in a step of several parts: wide enough for the arrays of all of them, and

@@ -3,14 +3,16 @@
 #include <string.h>
 
 #include "array/divisor.h"
+#include "array/thread.h"
 #include "array/use.h"
 #include "optimise/optimiser.h"
 
-static _Thread_local wb_aux_list *handing_to;
+/* Where the loss that goes on hands out to; NULL: nobody asks. */
+static wb_aux_list *handing_to(void) { return wb_room_get(WB_ROOM_AUXILIARY); }
 
 wb_aux_list *wb_aux_to(wb_aux_list *list) {
-    wb_aux_list *before = handing_to;
-    handing_to = list;
+    wb_aux_list *before = handing_to();
+    wb_room_set(WB_ROOM_AUXILIARY, list);
     return before;
 }
 
@@ -24,15 +26,16 @@ static wb_aux_item *find(wb_aux_list *list, const char *name) {
 
 static bool check(const wb_array *x, const char *name) {
     static const char function[] = "wb_aux";
+    wb_aux_list *list = handing_to();
     if (wb_failed()) return false;
     if (!name) return wb_fail_argument_null(function, "the name") != NULL;
     if (!wb_may_use_array(function, x, "x") || wb_is_tracing(function)) return false;
     if (!name[0] || strlen(name) >= WB_AUX_NAME_BYTES)
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the name must have 1 to %d bytes, got \"%s\"",
                       function, WB_AUX_NAME_BYTES - 1, name);
-    else if (handing_to && find(handing_to, name))
+    else if (list && find(list, name))
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: \"%s\" was handed out already", function, name);
-    else if (handing_to && handing_to->count == WB_AUX)
+    else if (list && list->count == WB_AUX)
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: a loss can hand out %d arrays, \"%s\" is one more",
                       function, WB_AUX, name);
     else
@@ -42,8 +45,9 @@ static bool check(const wb_array *x, const char *name) {
 
 wb_array *wb_aux(const char *name, wb_array *x) {
     if (!check(x, name)) return NULL;
-    if (!handing_to) return x;
-    wb_aux_item *item = &handing_to->items[handing_to->count++];
+    wb_aux_list *list = handing_to();
+    if (!list) return x;
+    wb_aux_item *item = &list->items[list->count++];
     (void)snprintf(item->name, sizeof item->name, "%s", name);
     item->x = wb_ref(x);
     return x;

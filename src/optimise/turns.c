@@ -1,11 +1,10 @@
 /* Two optimisers that train the same parameters in turn, each with states of its own: said once. */
+#include "array/thread.h"
 #include "layers/layer.h"
 #include "optimise/optimiser.h"
 
-static _Thread_local const wb_optimiser *last; /* which made the last step on this thread */
-
 void wb_optimiser_leaves_turns(const wb_optimiser *o) {
-    if (last == o) last = NULL;
+    if (wb_room_get(WB_ROOM_OPTIMISER) == o) wb_room_set(WB_ROOM_OPTIMISER, NULL);
 }
 
 /* Its last step was one of this slot, too. */
@@ -26,9 +25,10 @@ static void say(const wb_optimiser *o, wb_array **slot) {
 
 /* In the first step after another one's, when both have made steps before. */
 void wb_optimiser_takes_turn(wb_optimiser *o) {
-    const wb_optimiser *other = last;
+    const wb_optimiser *other = wb_room_get(WB_ROOM_OPTIMISER);
     const bool is_first = !o->has_stepped;
-    last = o, o->has_stepped = true;
+    wb_room_set(WB_ROOM_OPTIMISER, o);
+    o->has_stepped = true;
     if (is_first || o->is_compared || !other || other == o) return;
     o->is_compared = true;
     for (int64_t i = 0; i < o->member_count; i++) {
