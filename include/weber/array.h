@@ -27,6 +27,8 @@
  *     an array that an operation returns,      the scope's           wb_scope_close; sooner by
  *       wb_get, a batch's arrays                                       wb_free
  *     the same after wb_keep                   yours                 wb_free, one for each wb_keep
+ *     the same after wb_take                   yours, as it is       wb_free or wb_give, one for
+ *                                                                      each wb_take
  *     a model, optimiser, loader, gradients,   yours                 wb_free
  *       schedule, file, tree from its maker
  *     a layer given to a container or chain    the container's       with it, also where the call
@@ -78,8 +80,42 @@ WB_API wb_status wb_scope_close(void);
 WB_API wb_array *wb_keep(wb_array *x);
 
 /* Releases anything of Weber's: an array, model, optimiser, loader, gradients, tree. NULL is fine.
- * An array that was not kept leaves its scope early. */
+ * An array that was neither kept nor taken leaves its scope early. On a thread that is not the
+ * object's, that one releases it, when it next opens a scope or calls wb_free. */
 WB_API void wb_free(void *object);
+
+/* ---- references of other languages ----
+ *
+ * An object of another language lives until its finaliser is called, whatever scopes do meanwhile.
+ * Each call of the binding opens a scope, takes the result out of it, and leaves the scope:
+ *
+ *     wb_scope_open();
+ *     wb_array *y = wb_forget_recipe(wb_take(wb_apply(model, x)));
+ *     wb_scope_leave();                             // nothing is computed, y is a recipe still
+ *     ... wb_free(y);                               // the finaliser
+ *
+ * wb_keep, for programs in C, is otherwise: a kept array is computed when its scope closes. */
+
+/* Takes an object out of the innermost scope, whose closing does not touch it any more; returns it.
+ * Of an array it is one more reference, which is the caller's: it stays pending or computed, as it
+ * is, and keeps its recipe. wb_free gives it back, or wb_give. Anything else, such as gradients,
+ * becomes the caller's, unless it is already. NULL in, NULL out. */
+WB_API void *wb_take(void *object);
+
+/* The opposite: what is the caller's, by wb_take, wb_keep or from its maker, belongs to the
+ * innermost scope, which releases it; returns it. A function that Weber calls returns an array of
+ * which the caller goes on having a reference as wb_give(wb_take(y)). NULL in, NULL out; fails with
+ * WB_ERROR_ARGUMENT on what is not the caller's. */
+WB_API void *wb_give(void *object);
+
+/* From when x is computed it is data as if it had been made of memory: it has no recipe, what that
+ * held is released, and gradients end at x. Until then it is a recipe, through which they flow.
+ * Returns x. Not to be called where a gradient is to flow through x later, as in a loss. */
+WB_API wb_array *wb_forget_recipe(wb_array *x);
+
+/* Closes the innermost scope as wb_scope_close does, but computes nothing: what was kept, and what
+ * layers have written as their state, is computed in the next plan. */
+WB_API wb_status wb_scope_leave(void);
 
 /* Live objects of this process by our own counters, for tests: all zero when everything was
  * released. */

@@ -36,6 +36,8 @@ enum {
     WB_NODE_UNTIED = 128, /* applied an automatic layer in test mode: a gradient through it warns */
     WB_NODE_SETTLED =
         256, /* with WB_NODE_LEFT: data like any other afterwards (a parameter, a state) */
+    WB_NODE_FORGETS = 1024, /* with WB_NODE_LEFT: stored by the plan that computes it, and data like
+                               any other afterwards (wb_forget_recipe) */
     WB_NODE_REPEATED = 512, /* inside of what is computed again for the gradient */
 };
 
@@ -60,6 +62,7 @@ struct wb_array {
     wb_array *own_inputs[WB_INLINE_INPUTS];
     const wb_device *device; /* NULL: a recipe of numbers alone, at home wherever it is wanted */
     wb_buffer *buffer;       /* NULL while pending */
+    uint32_t taken;          /* those of the references that are wb_take's and wb_free takes back */
     int64_t offset;          /* elements */
     int64_t sizes[WB_MAX_DIMS];
     wb_attributes attributes;     /* what is meant goes by the operation */

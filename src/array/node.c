@@ -50,6 +50,7 @@ static inline wb_array *blank(wb_thread *thread, wb_op op, wb_dtype dtype, int n
     node->inputs = node->own_inputs;
     node->device = NULL;
     node->buffer = NULL;
+    node->taken = 0;
     node->payload = NULL;
     node->offset = 0;
     for (int d = 0; d < ndim; d++) node->sizes[d] = sizes[d];
@@ -285,8 +286,8 @@ void wb_unref(wb_array *x) {
 void wb_node_detach(wb_array *x) {
     if (x->ninputs == 0) return;
     wb_thread *thread = wb_thread_get();
-    if (!(x->flags & WB_NODE_SETTLED)) x->flags |= WB_NODE_DETACHED;
-    x->flags &= (uint16_t) ~(WB_NODE_LEFT | WB_NODE_SETTLED);
+    if (!(x->flags & (WB_NODE_SETTLED | WB_NODE_FORGETS))) x->flags |= WB_NODE_DETACHED;
+    x->flags &= (uint16_t) ~(WB_NODE_LEFT | WB_NODE_SETTLED | WB_NODE_FORGETS);
     x->op = WB_OP_data;
     if (x->buffer) x->device = x->buffer->device;
     bury(thread, drop_inputs(x, NULL));

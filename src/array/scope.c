@@ -78,12 +78,15 @@ static bool leave_scope_again(wb_thread *thread, wb_object *object) {
     return false;
 }
 
-/* What was kept is given back first, then the scope's: a getter's result leaves its scope. A hold
- * of a model's own is not the caller's to give back. */
+/* What was kept is given back first, then what was taken, then the scope's: a getter's result
+ * leaves its scope. A hold of a model's own is not the caller's to give back. */
 static void free_array(wb_thread *thread, wb_array *x) {
     if (x->keeps > 0) {
         if (x->keeps < UINT16_MAX) x->keeps--;
         wb_unhold(x);
+    } else if (x->taken > 0) {
+        x->taken--;
+        wb_unref(x);
     } else if (leave_scope(thread, &x->object) || leave_scope_again(thread, &x->object))
         wb_unref(x);
     else
@@ -225,22 +228,22 @@ static wb_status leave(wb_thread *thread, int64_t start, bool survive) {
     return status;
 }
 
-static bool check_open(const wb_thread *thread) {
+static bool check_open(const char *function, const wb_thread *thread) {
     wb_user_call *call = thread ? thread->call : NULL;
     if (thread && thread->scope_count > (call ? call->scopes : 0)) return true;
     if (call) call->closed_more = true;
     if (call)
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "wb_scope_close: no scope is open in %s; those of its caller stay open",
+                      "%s: no scope is open in %s; those of its caller stay open", function,
                       call->what);
     else
-        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_scope_close: no scope is open on this thread");
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: no scope is open on this thread", function);
     return false;
 }
 
 wb_status wb_scope_close(void) {
     wb_thread *thread = wb_thread_get();
-    if (!check_open(thread)) return WB_ERROR_ARGUMENT;
+    if (!check_open("wb_scope_close", thread)) return WB_ERROR_ARGUMENT;
     const int64_t start = innermost_start(thread);
     wb_status status =
         evaluate_survivors(thread, start); /* state writes of this scope among them */
@@ -250,9 +253,11 @@ wb_status wb_scope_close(void) {
     return status;
 }
 
+wb_status wb_scope_leave(void) { return wb_scope_close_leaving(0, NULL); }
+
 wb_status wb_scope_close_leaving(int count, wb_array *const *leaving) {
     wb_thread *thread = wb_thread_get();
-    if (!check_open(thread)) return WB_ERROR_ARGUMENT;
+    if (!check_open("wb_scope_leave", thread)) return WB_ERROR_ARGUMENT;
     for (int i = 0; i < count; i++)
         if (leaving[i]) wb_ref(leaving[i]);
     wb_status status = leave(thread, innermost_start(thread), true);

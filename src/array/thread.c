@@ -142,15 +142,16 @@ void *wb_room_state_of(wb_thread *thread, wb_room_state room, size_t size_bytes,
 
 /* ---- leaks ---- */
 
-/* Arrays that are kept, and that no object owns. */
+/* Arrays that are kept or taken, and that no object owns. */
 static void list_kept_arrays(void) {
     for (const wb_array *block = blocks; block; block = block->own_inputs[0])
         for (int i = 1; i < NODES_PER_BLOCK; i++) {
             const wb_array *x = &block[i];
-            if (x->object.klass != &wb_array_class || x->keeps == 0) continue;
-            wb_log_always("leak: array %s of %s, made by %s, was kept and never freed",
-                          wb_text_of(x), wb_dtype_name((wb_dtype)x->dtype),
-                          x->buffer && x->buffer->tag ? x->buffer->tag : wb_op_name((wb_op)x->op));
+            if (x->object.klass != &wb_array_class || x->keeps + x->taken == 0) continue;
+            wb_log_always("leak: array %s of %s, made by %s, was %s and never freed", wb_text_of(x),
+                          wb_dtype_name((wb_dtype)x->dtype),
+                          x->buffer && x->buffer->tag ? x->buffer->tag : wb_op_name((wb_op)x->op),
+                          x->keeps ? "kept" : "taken");
         }
 }
 

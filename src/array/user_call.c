@@ -34,7 +34,7 @@ bool wb_user_call_is_kept(const wb_user_call *call, const char *function) {
 void wb_user_call_leave(wb_user_call *call) {
     wb_thread *thread = wb_thread_get();
     if (!thread) return;
-    while (thread->scope_count > call->scopes) (void)wb_scope_close_leaving(0, NULL);
+    while (thread->scope_count > call->scopes) (void)wb_scope_leave();
     thread->call = call->outer;
 }
 

@@ -51,7 +51,7 @@ static wb_status hand_over(void *object) {
     }
     if (ran) wb_prefetch_resume(&loader->prefetch);
     loader->owner = 0;
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     return status == WB_OK ? closed : status;
 }
 

@@ -559,7 +559,7 @@ bool wb_graph_lower(wb_graph *graph, const wb_tape *tape) {
     thread->is_walking = false;
     for (int64_t i = 0; i < tape->count; i++)
         tape->at[i].node->index = (uint32_t)i; /* as the walk left them */
-    (void)wb_scope_close_leaving(0, NULL);
+    (void)wb_scope_leave();
     wb_table_release(&l.out.table);
     wb_release(l.entries);
     wb_release(l.parts);

@@ -141,9 +141,11 @@ static bool is_worth_storing(const wb_array *x) {
 
 static void mark_pending(wb_tape *tape, wb_tape_node *t) {
     const wb_array *x = t->node;
-    const bool leaves = (t->marks & WB_TAPE_ROOT) && (x->flags & WB_NODE_LEFT);
     const bool referred = x->refs != t->uses && !(x->flags & WB_NODE_INTERNED);
-    if (x->holds > 0 || (t->marks & WB_TAPE_ROOT) || (referred && is_worth_storing(x)))
+    const bool forgets =
+        referred && (x->flags & (WB_NODE_FORGETS | WB_NODE_WEAK)) == WB_NODE_FORGETS;
+    const bool leaves = forgets || ((t->marks & WB_TAPE_ROOT) && (x->flags & WB_NODE_LEFT));
+    if (x->holds > 0 || (t->marks & WB_TAPE_ROOT) || forgets || (referred && is_worth_storing(x)))
         t->marks |= WB_TAPE_STORED;
     if (leaves && (x->flags & WB_NODE_SETTLED)) t->marks |= WB_TAPE_SETTLED;
     if (referred && !leaves) t->marks |= WB_TAPE_EXPOSED;
@@ -156,8 +158,8 @@ static void mark_pending(wb_tape *tape, wb_tape_node *t) {
         tape->at[x->inputs[0]->index].marks |= WB_TAPE_STORED;
 }
 
-/* A node stays readable after the plan if anything but the tape refers to it, unless it is a root
- * that loses its recipe when it is done. Whatever an exposed node is made of has to keep its
+/* A node stays readable after the plan if anything but the tape refers to it, unless it loses
+ * its recipe when it is done. Whatever an exposed node is made of has to keep its
  * values. */
 static void mark(wb_tape *tape) {
     for (int64_t i = tape->count - 1; i >= 0; i--) {

@@ -175,7 +175,7 @@ typedef struct reading {
 } reading;
 
 static void end_reading(const reading *r) {
-    if (r->is_copy) (void)wb_scope_close_leaving(0, NULL);
+    if (r->is_copy) (void)wb_scope_leave();
 }
 
 static bool begin_reading(reading *r, const char *function, wb_array *x) {

@@ -50,7 +50,7 @@ const char *wb_activation_name(wb_activation *activation) {
     if (y && y != probe && y->ninputs == 1 && y->inputs[0] == probe && takes_default(y, probe))
         name = wb_op_name((wb_op)y->op);
     if (!failed && wb_failed()) wb_clear_error(); /* it does not take vectors: it has no name */
-    (void)wb_scope_close_leaving(0, NULL);
+    (void)wb_scope_leave();
     return name;
 }
 

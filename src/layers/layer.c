@@ -244,7 +244,7 @@ wb_layer *wb_layer_finish(wb_layer *layer, bool failed) {
         wb_free(layer);
         layer = NULL;
     }
-    if (wb_scope_close_leaving(0, NULL) == WB_OK) return layer;
+    if (wb_scope_leave() == WB_OK) return layer;
     wb_free(layer);
     return NULL;
 }

@@ -52,7 +52,7 @@ static bool all_there(const wb_to_desc *desc) {
     search s = {.visitor = {.array = is_there}, .desc = desc};
     if (!wb_scope_begin()) return false;
     (void)wb_visit(&s.visitor, desc->x);
-    return wb_scope_close_leaving(0, NULL) == WB_OK && !s.changes;
+    return wb_scope_leave() == WB_OK && !s.changes;
 }
 
 static wb_layer *move_model(wb_to_desc *desc) {

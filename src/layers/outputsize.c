@@ -60,7 +60,7 @@ wb_shape wb_size_of_output(wb_layer *model, const wb_outputsize_desc *desc, bool
     thread->is_sizing = is_inner;
     wb_state_end(states, false);
     if (!keep_counter) thread->counter = counter;
-    return wb_scope_close_leaving(0, NULL) == WB_OK ? shape : none;
+    return wb_scope_leave() == WB_OK ? shape : none;
 }
 
 wb_shape wb_outputsize_make(wb_layer *model, wb_outputsize_desc desc) {

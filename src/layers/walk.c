@@ -254,7 +254,7 @@ wb_status wb_walk(wb_leaf_fn *fn, void *user, wb_layer *model) {
         status = wb_failed() ? wb_error_status() : WB_ERROR_MEMORY;
     if (status == WB_OK) status = wb_exchange_evaluate(&e);
     wb_exchange_end(&e, status == WB_OK);
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     return status == WB_OK ? closed : status;
 }
 

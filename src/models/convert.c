@@ -146,7 +146,7 @@ wb_status wb_convert_make(const char *from, const char *to, wb_convert_desc desc
         return wb_error_status();
     }
     const wb_status status = convert(file, format, to, desc.rename);
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     wb_free(file);
     return status == WB_OK ? closed : status;
 }

@@ -358,7 +358,7 @@ static wb_status load_source(const wb_source *source, const wb_load_desc *desc) 
     wb_status status = wb_load_plan(source, desc, &exchange);
     if (status == WB_OK) status = wb_exchange_evaluate(&exchange);
     wb_exchange_end(&exchange, status == WB_OK);
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     return status == WB_OK ? closed : status;
 }
 
@@ -469,7 +469,7 @@ static wb_file *state_of(const char *name, wb_layer *model, bool has_types) {
     file->arena = maker.arena;
     maker.arena = (wb_arena){.blocks = NULL};
     wb_tree_maker_release(&maker);
-    if (wb_scope_close_leaving(0, NULL) == WB_OK && good) return file;
+    if (wb_scope_leave() == WB_OK && good) return file;
     wb_free(file);
     return NULL;
 }

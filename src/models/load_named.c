@@ -456,7 +456,7 @@ static wb_status load(const wb_file *file, int64_t count, const wb_named *object
     if (status == WB_OK) set_all(&l);
     wb_exchange_end(&l.exchange, status == WB_OK);
     wb_arena_release(&l.arena);
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     return status == WB_OK ? closed : status;
 }
 

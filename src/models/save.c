@@ -145,7 +145,7 @@ static wb_status save(const char *path, int64_t count, const wb_named *objects) 
     if (texts && root)
         status = wb_write_file(format, root, format->has_metadata ? texts : NULL, path);
     wb_tree_maker_release(&b);
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     return status == WB_OK ? closed : status;
 }
 

@@ -244,7 +244,7 @@ void wb_trace_leave(wb_trace *trace) {
     trace->is_open = false;
     thread->depth--;
     wb_user_call_leave(&trace->call);
-    (void)wb_scope_close_leaving(0, NULL);
+    (void)wb_scope_leave();
 }
 
 void wb_trace_end(wb_trace *trace) {

@@ -308,7 +308,7 @@ static wb_status add_at_once(wb_gradients *sum, const wb_gradients *more) {
 static wb_status add_kept(wb_gradients *sum, const wb_gradients *more) {
     if (!wb_scope_begin()) return WB_ERROR_MEMORY;
     const wb_status status = add_at_once(sum, more);
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     return status == WB_OK ? closed : status;
 }
 

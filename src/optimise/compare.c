@@ -87,7 +87,7 @@ static bool measure_array(wb_visitor *visitor, const wb_path *path, wb_array **s
         m->largest = most;
         wb_path_text(path, m->name, sizeof m->name);
     }
-    return wb_scope_close_leaving(0, NULL) == WB_OK && !wb_failed();
+    return wb_scope_leave() == WB_OK && !wb_failed();
 }
 
 /* Other processors round otherwise. */

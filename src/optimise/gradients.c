@@ -261,7 +261,7 @@ int wb_gradients_list_loss(const wb_gradients *g, wb_array **list) {
 
 /* Closes the scope; loss and values pass to the one around it, pending. */
 static wb_status leave(wb_gradients *g, wb_array *l) {
-    if (!l) return wb_scope_close_leaving(0, NULL);
+    if (!l) return wb_scope_leave();
     memcpy(g->leaving, g->values, (size_t)g->distinct * sizeof *g->values);
     const int more = wb_gradients_list_loss(g, g->leaving + g->distinct);
     return wb_scope_close_leaving((int)g->distinct + more, g->leaving);

@@ -34,7 +34,7 @@ static bool add_array(uint64_t *hash, wb_array *x) {
     const char *at = wb_read_begin(x);
     if (at) *hash = wb_hash_of(*hash, at, bytes);
     if (at) wb_read_end(x);
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     return at && closed == WB_OK;
 }
 

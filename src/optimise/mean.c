@@ -418,7 +418,7 @@ static bool list_part(wb_optimiser *o, const wb_gradients *g) {
 
 wb_status wb_part_keep(wb_optimiser *o, const wb_gradients *g) {
     if (!list_part(o, g)) {
-        (void)wb_scope_close_leaving(0, NULL);
+        (void)wb_scope_leave();
         return wb_error_status();
     }
     const int64_t count = o->sharing->count + g->aux.count;
@@ -453,12 +453,12 @@ static wb_status join_two(wb_optimiser *o) {
     wb_status status = wb_scope_begin() ? WB_OK : WB_ERROR_MEMORY;
     if (status == WB_OK && !add_two(o)) {
         status = wb_error_status();
-        (void)wb_scope_close_leaving(0, NULL);
+        (void)wb_scope_leave();
     } else if (status == WB_OK) {
         drop_newest(o), drop_newest(o);
         status = keep(o, o->sharing->count, parts);
     }
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     return status == WB_OK ? closed : status;
 }
 
@@ -482,7 +482,7 @@ static wb_status sum_parts_over_ranks(wb_optimiser *o) {
     if (!wb_scope_begin()) return WB_ERROR_MEMORY;
     take_sums(o);
     if (!join_integers(s) || !sum_over_ranks(s)) {
-        (void)wb_scope_close_leaving(0, NULL);
+        (void)wb_scope_leave();
         return wb_error_status();
     }
     for (int64_t i = TOTALS; i < s->count; i++) o->roots[i] = s->items[i].x;
@@ -497,7 +497,7 @@ wb_status wb_parts_sum(wb_optimiser *o) {
     if (status != WB_OK || !o->is_distributed) return status;
     if (!wb_scope_begin()) return WB_ERROR_MEMORY;
     status = sum_parts_over_ranks(o);
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     return status == WB_OK ? closed : status;
 }
 

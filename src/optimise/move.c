@@ -48,7 +48,7 @@ wb_status wb_optimiser_move(const wb_to_desc *desc) {
     for (int64_t i = 0; i < count; i++) wb_unhold(moved[i]);
     wb_release(slots);
     wb_release(moved);
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     return good ? closed : wb_error_status();
 }
 
@@ -76,7 +76,7 @@ wb_status wb_optimiser_hand_over(void *object) {
     for (int64_t i = 0; i < o->member_count; i++) o->members[i].seen = *o->members[i].slot;
     wb_optimiser_forget_loss(o);
     wb_release(slots);
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     return status == WB_OK ? closed : status;
 }
 

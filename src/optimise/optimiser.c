@@ -298,7 +298,7 @@ wb_status wb_optimiser_group(wb_optimiser *o) {
     if (good) new.group_count = find_groups(list.items, list.count);
     if (new.group_count < 0) new.group_count = 0, good = false;
     good = good && make_lists(&new) && fill_groups(o, &new);
-    if (opened && wb_scope_close_leaving(0, NULL) != WB_OK) good = false;
+    if (opened && wb_scope_leave() != WB_OK) good = false;
     if (good) {
         release_groups(o);
         new.cohorts = o->cohorts, new.cohort_count = o->cohort_count;
@@ -406,7 +406,7 @@ static bool begin_count(wb_optimiser *o) {
     bool made = count && wb_evaluate_roots(1, &count) == WB_OK;
     if (made) o->count = wb_hold(count);
     made = made && begin_scale(o, beside);
-    return wb_scope_close_leaving(0, NULL) == WB_OK && made;
+    return wb_scope_leave() == WB_OK && made;
 }
 
 /* All ranks begin with rank 0's parameters, but with settings of their own, which are compared at

@@ -200,7 +200,7 @@ static wb_status gather_one(wb_optimiser *o, int64_t i, int k) {
     const wb_status status = whole ? wb_evaluate_roots(1, &whole) : wb_error_status();
     if (status == WB_OK && wb_ranks_own() == 0)
         o->gathered[i * WB_RULE_ALL_STATES + k] = wb_hold(whole);
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     return status == WB_OK ? closed : status;
 }
 

@@ -61,7 +61,7 @@ static wb_status synchronize_states(wb_optimiser *o) {
         (void)wb_optimiser_slots(o, slots);
         for (int64_t i = 0; i < count && status == WB_OK; i++)
             if (!replace(slots[i])) status = wb_error_status();
-        const wb_status closed = wb_scope_close_leaving(0, NULL);
+        const wb_status closed = wb_scope_leave();
         if (status == WB_OK) status = closed;
     }
     wb_release(slots);
@@ -208,7 +208,7 @@ static wb_status synchronize_optimiser(wb_optimiser *o) {
     wb_status status = rules && groups && cohorts && wb_scope_begin() ? WB_OK : WB_ERROR_MEMORY;
     if (status == WB_OK) {
         status = send_numbers(o, rules, groups, cohorts);
-        const wb_status closed = wb_scope_close_leaving(0, NULL);
+        const wb_status closed = wb_scope_leave();
         if (status == WB_OK) status = closed;
     }
     wb_release(rules), wb_release(groups), wb_release(cohorts);

@@ -342,7 +342,7 @@ static void count_step(wb_optimiser *o) {
 }
 
 static wb_status abandon(wb_status status) {
-    (void)wb_scope_close_leaving(0, NULL);
+    (void)wb_scope_leave();
     return status;
 }
 
@@ -411,7 +411,7 @@ wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *grad
     if (status == WB_OK) status = run(optimiser, gradients);
     (void)tell_ranks(optimiser, status);
     wb_error_bring_back(&older);
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     return status == WB_OK ? closed : status;
 }
 
@@ -472,7 +472,7 @@ static wb_status add_parts(wb_optimiser *o, wb_gradients *g, const call *c) {
     for (int64_t i = 0; i < count && status == WB_OK; i++) {
         if (!wb_scope_begin()) return WB_ERROR_MEMORY;
         status = add_part(o, g, c, i);
-        const wb_status closed = wb_scope_close_leaving(0, NULL);
+        const wb_status closed = wb_scope_leave();
         if (status == WB_OK) status = closed;
         if (status == WB_OK) status = wb_parts_join(o, false);
     }

@@ -293,6 +293,6 @@ wb_status wb_draw_model_make(const char *path, wb_layer *model, wb_outputsize_de
         status = wb_error_status();
     }
     release(&g);
-    const wb_status closed = wb_scope_close_leaving(0, NULL);
+    const wb_status closed = wb_scope_leave();
     return status == WB_OK ? closed : status;
 }
