@@ -201,6 +201,15 @@ WB_API int64_t wb_loader_epoch(const wb_loader *loader);
  * pending: of the loader, of closing the scope, or of the loop's body, so that a loop ends at its
  * first error. Scopes that the body left open are closed as well.
  *
+ * A loop that leaves no scope open, as one of another language, takes what it wants of the batch
+ * and closes the turn's scope itself; the next wb_next goes on all the same:
+ *
+ *     while (wb_next(data, &batch)) {
+ *         wb_array *x = wb_take(batch.x), *y = wb_take(batch.y); // wb_free them at any time
+ *         wb_scope_leave();
+ *         ...
+ *     }
+ *
  * To leave a loop early call wb_batch_end(&batch). After a plain break the scope stays open until
  * the loader's next epoch or its end; a new {0} starts from the beginning in any case. */
 WB_API bool wb_next(wb_loader *loader, wb_batch *batch);

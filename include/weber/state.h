@@ -265,6 +265,9 @@ WB_API wb_file *wb_open(const char *path);
 WB_API const wb_record *wb_file_root(const wb_file *file);
 WB_API const char *wb_file_format(const wb_file *file); /* "BSON", "safetensors", "npy", "npz" */
 WB_API int64_t wb_file_size(const wb_file *file);       /* bytes */
+/* All of them, wb_file_size bytes, as long as the file is open: borrowed from the file. NULL for a
+ * model's state. */
+WB_API const void *wb_file_bytes(const wb_file *file);
 /* The texts that the file has about itself, a map (safetensors' __metadata__); NULL: none. */
 WB_API const wb_record *wb_file_metadata(const wb_file *file);
 
@@ -281,6 +284,45 @@ WB_API wb_array *wb_file_array(const wb_file *file, const char *name);
 /* The model as a tree without a file, of the shape that Flux.state gives: maps and lists of its
  * arrays, which are the model's own, not copies. Later updates of the model do not reach it. */
 WB_API wb_file *wb_state(wb_layer *model);
+
+/* ---- the same in memory ----
+ *
+ * For what goes into a message, a database or another language's file:
+ *
+ *     wb_file *saved = wb_save_memory("run.npz", {"model", model}, {"adam", adam});
+ *     send(wb_file_bytes(saved), wb_file_size(saved));
+ *     wb_free(saved);
+ *
+ *     wb_file *file = wb_open_memory("run.npz", bytes, size, NULL, NULL);
+ *     wb_layer *again = wb_file_model(file, "model", NULL);
+ *     wb_load_named_from(file, {"model", model}, {"adam", adam});
+ *     wb_free(file); */
+
+/* What wb_save_named writes into a file, as an open file in memory, which is the caller's: released
+ * by wb_free. name is for messages, and its ending is the format. NULL on failure, and, with .zero,
+ * on all ranks but rank 0. */
+#define wb_save_memory(name, ...)                                                                  \
+    wb_save_memory_make(name,                                                                      \
+                        (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),     \
+                        (const wb_named[]){__VA_ARGS__})
+WB_API wb_file *wb_save_memory_make(const char *name, int64_t count, const wb_named *objects);
+
+/* Opens a file's bytes, as wb_open does the file; name as above. They are read where they are, and
+ * must stay as they are until release(context, bytes) is called; without release as long as the
+ * file and arrays that were taken from it live. release is called, too, where the call fails. */
+WB_API wb_file *wb_open_memory(const char *name, const void *bytes, size_t size_bytes,
+                               wb_release_fn *release, void *context);
+
+/* wb_load_model_as of an open file; structure NULL: what stands beside the arrays. */
+WB_API wb_layer *wb_file_model(wb_file *file, const char *key, const char *structure);
+
+/* wb_load_named from an open file. */
+#define wb_load_named_from(file, ...)                                                              \
+    wb_load_named_from_make(file,                                                                  \
+                            (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)), \
+                            (const wb_named[]){__VA_ARGS__})
+WB_API wb_status wb_load_named_from_make(const wb_file *file, int64_t count,
+                                         const wb_named *objects);
 
 typedef struct wb_load_from_desc {
     WB_START_MEMBER;

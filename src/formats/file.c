@@ -17,13 +17,15 @@
 
 /* ---- lifetime ---- */
 
-static void unmap(wb_mapping *map) {
+static void unmap(const wb_file *file) {
     union {
         const unsigned char *from;
         void *to;
-    } bytes = {.from = map->bytes};
-    if (bytes.to) (void)munmap(bytes.to, (size_t)map->size_bytes);
-    *map = (wb_mapping){.bytes = NULL};
+    } bytes = {.from = file->map.bytes};
+    if (file->is_memory && file->release)
+        file->release(file->context, bytes.to);
+    else if (bytes.to && !file->is_memory)
+        (void)munmap(bytes.to, (size_t)file->map.size_bytes);
 }
 
 static void file_free(void *object) {
@@ -31,7 +33,7 @@ static void file_free(void *object) {
     if (__atomic_sub_fetch(&file->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
     for (int64_t i = 0; i < file->held_count; i++) wb_unhold(file->held[i]);
     wb_release(file->held);
-    unmap(&file->map);
+    unmap(file);
     wb_arena_release(&file->arena);
     wb_release(file->path);
     wb_object_delete(file, sizeof *file, "file");
@@ -93,17 +95,45 @@ static wb_status map_file(wb_file *file) {
 /* Records take a few times the file's size at most: they stand for bytes in it. */
 enum { MOST_BYTES_PER_BYTE = 64, LEAST_LIMIT = 1 << 20 };
 
-wb_file *wb_open(const char *path) {
-    if (!path) return wb_failed() ? NULL : wb_fail_argument_null("wb_open", "the path");
-    wb_file *file = wb_file_new(path);
-    if (!file) return NULL;
-    wb_status status = map_file(file);
+/* The file once its bytes are there; NULL, and it is freed, where they cannot be read. */
+static wb_file *read_file(wb_file *file, wb_status status) {
     const wb_format *format = file->format = status == WB_OK ? wb_format_of_file(file) : NULL;
     file->arena.limit_bytes = file->map.size_bytes * MOST_BYTES_PER_BYTE + LEAST_LIMIT;
     if (format) status = format->read(file);
     if (format && status == WB_OK) return file;
     file_free(file);
     return NULL;
+}
+
+wb_file *wb_open(const char *path) {
+    if (!path) return wb_failed() ? NULL : wb_fail_argument_null("wb_open", "the path");
+    wb_file *file = wb_file_new(path);
+    return file ? read_file(file, map_file(file)) : NULL;
+}
+
+wb_file *wb_open_memory(const char *name, const void *bytes, size_t size_bytes,
+                        wb_release_fn *release, void *context) {
+    union {
+        const void *from;
+        void *to; /* release gets what was given */
+    } given = {.from = bytes};
+    wb_file *file = NULL;
+    if (!name || !bytes) {
+        if (!wb_failed())
+            (void)wb_fail_argument_null("wb_open_memory", name ? "bytes" : "the name");
+    } else
+        file = wb_file_new(name);
+    if (!file) {
+        if (release) release(context, given.to);
+        return NULL;
+    }
+    file->is_memory = true, file->release = release, file->context = context;
+    file->map = (wb_mapping){bytes, (int64_t)size_bytes};
+    return read_file(file, WB_OK);
+}
+
+const void *wb_file_bytes(const wb_file *file) {
+    return file && wb_file_check("wb_file_bytes", file) ? file->map.bytes : NULL;
 }
 
 wb_status wb_file_fault(const wb_file *file, int64_t offset, const char *format, ...) {

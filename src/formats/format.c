@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/memory.h"
 #include "base/replace.h"
 #include "formats/strangers.h"
 
@@ -58,4 +59,18 @@ wb_status wb_write_file(const wb_format *format, const wb_record *root, const wb
     const wb_status status = format->write(root, metadata, &out);
     const bool is_replaced = wb_replace_end(&file, status == WB_OK);
     return status == WB_OK && !is_replaced ? io_error(path, "cannot be written") : status;
+}
+
+static void release_bytes(void *context, void *data) {
+    (void)context;
+    wb_release(data);
+}
+
+wb_file *wb_write_memory(const wb_format *format, const wb_record *root, const wb_record *metadata,
+                         const char *name) {
+    wb_text out = {.path = name};
+    if (format->write(root, metadata, &out) == WB_OK && wb_text_status(&out) == WB_OK)
+        return wb_open_memory(name, out.data, out.size, release_bytes, NULL);
+    wb_text_release(&out);
+    return NULL;
 }

@@ -32,4 +32,8 @@ void wb_warn_left_out(const wb_left_out *left_out, const wb_format *format, cons
 wb_status wb_write_file(const wb_format *format, const wb_record *root, const wb_record *metadata,
                         const char *path);
 
+/* The same in memory, opened by that name; NULL on failure. */
+wb_file *wb_write_memory(const wb_format *format, const wb_record *root, const wb_record *metadata,
+                         const char *name);
+
 #endif

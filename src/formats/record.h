@@ -106,7 +106,10 @@ struct wb_file {
     int32_t refs;   /* __atomic: arrays that borrow its bytes hold it too */
     uint32_t owner; /* the thread that it belongs to if it holds arrays */
     char *path;
-    wb_mapping map;
+    wb_mapping map; /* of the file, or of memory, which release gives back unless it is NULL */
+    wb_release_fn *release;
+    void *context;
+    bool is_memory;
     const struct wb_format *format;
     wb_arena arena;
     wb_record *root;

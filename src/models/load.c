@@ -555,6 +555,12 @@ wb_layer *wb_load_model(const char *path, const char *key) {
     return wb_load_model_as(path, key, NULL);
 }
 
+wb_layer *wb_file_model(wb_file *file, const char *key, const char *structure) {
+    if (wb_failed()) return wb_not_run_null("wb_file_model");
+    if (!wb_file_check("wb_file_model", file)) return NULL;
+    return load_model(file, key, structure);
+}
+
 wb_layer *wb_load_model_as(const char *path, const char *key, const char *structure) {
     if (wb_failed()) return wb_not_run_null("wb_load_model");
     wb_file *file = wb_open(path);

@@ -460,6 +460,14 @@ static wb_status load(const wb_file *file, int64_t count, const wb_named *object
     return status == WB_OK ? closed : status;
 }
 
+wb_status wb_load_named_from_make(const wb_file *file, int64_t count, const wb_named *objects) {
+    static const char function[] = "wb_load_named_from";
+    if (wb_failed()) return wb_not_run(function);
+    if (!wb_file_check(function, file) || !wb_may_use_named(function, count, objects))
+        return wb_error_status();
+    return load(file, count, objects);
+}
+
 static bool check(const char *path, int64_t count, const wb_named *objects) {
     if (!path) (void)wb_fail_argument_null("wb_load_named", "the path");
     return path && wb_may_use_named("wb_load_named", count, objects);

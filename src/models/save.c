@@ -133,7 +133,8 @@ void wb_drop_gathered_objects(int64_t count, const wb_named *objects) {
 
 /* ---- writing ---- */
 
-static wb_status save(const char *path, int64_t count, const wb_named *objects) {
+/* Into the file at path, or into memory by that name, if memory is not NULL. */
+static wb_status save(const char *path, wb_file **memory, int64_t count, const wb_named *objects) {
     const wb_format *format = wb_format_of_path(path);
     if (!format || wb_state_settle() != WB_OK || !wb_scope_begin()) return wb_error_status();
     wb_tree_maker b = {.is_for_file = true};
@@ -141,21 +142,39 @@ static wb_status save(const char *path, int64_t count, const wb_named *objects) 
     if (root && !leave_out_values(&b, format, path, root, objects)) root = NULL;
     const wb_record *texts = root ? record_of_texts(&b, count, objects) : NULL;
     if (texts && !format->has_metadata) root = joined(&b, root, texts);
+    const wb_record *metadata = format->has_metadata ? texts : NULL;
     wb_status status = wb_error_status();
-    if (texts && root)
-        status = wb_write_file(format, root, format->has_metadata ? texts : NULL, path);
+    if (texts && root && !memory) status = wb_write_file(format, root, metadata, path);
+    if (texts && root && memory && !(*memory = wb_write_memory(format, root, metadata, path)))
+        status = wb_error_status();
     wb_tree_maker_release(&b);
     const wb_status closed = wb_scope_leave();
     return status == WB_OK ? closed : status;
+}
+
+static wb_status gather_and_save(const char *path, wb_file **memory, int64_t count,
+                                 const wb_named *objects) {
+    wb_status status = wb_gather_objects(count, objects);
+    if (status == WB_OK && wb_are_gathered_here(count, objects))
+        status = save(path, memory, count, objects);
+    wb_drop_gathered_objects(count, objects);
+    return status;
 }
 
 wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects) {
     if (wb_failed()) return wb_not_run("wb_save");
     if (!path) return wb_fail(WB_ERROR_ARGUMENT, "wb_save: the path is NULL");
     if (!wb_may_use_named("wb_save", count, objects)) return WB_ERROR_ARGUMENT;
-    wb_status status = wb_gather_objects(count, objects);
-    if (status == WB_OK && wb_are_gathered_here(count, objects))
-        status = save(path, count, objects);
-    wb_drop_gathered_objects(count, objects);
-    return status;
+    return gather_and_save(path, NULL, count, objects);
+}
+
+wb_file *wb_save_memory_make(const char *name, int64_t count, const wb_named *objects) {
+    static const char function[] = "wb_save_memory";
+    wb_file *file = NULL;
+    if (wb_failed()) return wb_not_run_null(function);
+    if (!name) return wb_fail_argument_null(function, "the name");
+    if (!wb_may_use_named(function, count, objects)) return NULL;
+    if (gather_and_save(name, &file, count, objects) == WB_OK) return file;
+    wb_free(file);
+    return NULL;
 }

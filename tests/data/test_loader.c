@@ -49,6 +49,40 @@ static void read_epoch(wb_loader *loader, int32_t *seen) {
     assert_false(wb_failed());
 }
 
+/* As a binding does: each call in a scope of its own, nothing open between them. What is open
+ * outside of the call is another number each time, and stays open. */
+static bool next_of_binding(wb_loader *loader, wb_batch *batch, wb_array **x) {
+    const int outside = batch->loader_ ? 3 : 0;
+    for (int i = 0; i < outside; i++) wb_scope_open();
+    wb_scope_open();
+    const bool goes_on = wb_next(loader, batch);
+    if (goes_on) *x = wb_take(batch->x);
+    if (goes_on) assert_int_equal(wb_scope_leave(), WB_OK); /* the turn's */
+    for (int i = 0; i <= outside; i++) assert_int_equal(wb_scope_leave(), WB_OK);
+    return goes_on;
+}
+
+static void a_turn_whose_scope_is_left_goes_on(void **state) {
+    (void)state;
+    enum { BATCHES = 3 };
+    wb_loader *loader = wb_loader_new(.x = counting(2, 5, 1), .batchsize = 2, .background = !alone);
+    for (int epoch = 0; epoch < 2; epoch++) {
+        wb_array *x[BATCHES + 1] = {NULL};
+        wb_batch batch = {0};
+        int turns = 0;
+        while (turns <= BATCHES && next_of_binding(loader, &batch, &x[turns])) turns++;
+        assert_int_equal(turns, BATCHES);
+        assert_false(wb_failed());
+        for (int i = 0; i < BATCHES; i++) { /* all at once: none took another one's memory */
+            assert_counting(x[i], i < 2 ? 4 : 2, 4 * i + 1);
+            wb_free(x[i]);
+        }
+    }
+    assert_int_equal(wb_scope_close(), WB_OK); /* the test's own is the innermost */
+    wb_scope_open();
+    wb_free(loader);
+}
+
 static void a_matrix_comes_in_columns(void **state) { /* J1 */
     (void)state;
     wb_loader *loader = wb_loader_new(.x = counting(2, 5, 1), .batchsize = 2, .background = !alone);
@@ -628,6 +662,7 @@ int main(void) {
         TEST(messages_cross_from_thread_to_thread),
         TEST(a_loader_is_freed_at_any_time),
         TEST(abandoned_epochs_leave_no_trace),
+        TEST(a_turn_whose_scope_is_left_goes_on),
         TEST(batches_need_no_allocation_after_the_first_epoch),
         TEST(every_failed_allocation_is_an_error_without_a_leak),
     };
