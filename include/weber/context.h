@@ -16,9 +16,9 @@
  *     wb_free(context);
  *
  * One thread at a time may be in a context: entering one that is in use on another thread is an
- * error, and waits for nothing. A pending error stays with the thread (weber/error.h), settings of
- * the process, as wb_set_threads and the default device, are the same in all contexts. Errors:
- * weber/error.h. */
+ * error, and waits for nothing. A pending error stays with the thread (weber/error.h). Settings
+ * of the process, as wb_set_threads, are the same in all contexts; a context may have a default
+ * device of its own (wb_set_context_device, weber/device.h). Errors: weber/error.h. */
 #ifndef WEBER_CONTEXT_H
 #define WEBER_CONTEXT_H
 

@@ -11,12 +11,17 @@ extern "C" {
 /* The CPU, always there. */
 WB_API const wb_device *wb_cpu_device(void);
 
-/* The default device, one for the process: arrays from C memory are put there, and recipes of
- * numbers alone (wb_zeros, wb_uniform) when they are computed or kept. It is the CPU, unless
- * wb_set_default_device said otherwise; NULL goes back to the CPU. Borrowed and adopted memory
- * stays the host's. */
+/* The default device, one for the process and, where it has one, of a context: arrays from C memory
+ * are put there, and recipes of numbers alone (wb_zeros, wb_uniform) when they are computed or
+ * kept. It is the CPU, unless wb_set_default_device said otherwise; NULL goes back to the CPU.
+ * Borrowed and adopted memory stays the host's. */
 WB_API const wb_device *wb_default_device(void);
 WB_API void wb_set_default_device(const wb_device *device);
+
+/* The default device of the context that this thread uses, its own or one that it has entered
+ * (weber/context.h), in place of the process's; NULL: the process's again. Returns the one before,
+ * to be set again, NULL where there was none. Threads of a loader have contexts of their own. */
+WB_API const wb_device *wb_set_context_device(const wb_device *device);
 
 /* Waits until everything queued on the device is done, and gives the errors of the queued work.
  * Reading a value waits by itself. */

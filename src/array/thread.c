@@ -11,6 +11,7 @@
 #include "array/state.h"
 #include "base/memory.h"
 #include "base/switch.h"
+#include "device/device.h"
 #include "platform/locks.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -36,6 +37,15 @@ _Thread_local uint32_t wb_this_thread;
 void wb_thread_use(wb_thread *thread) {
     wb_current_thread = thread;
     wb_this_thread = thread ? thread->number : 0;
+    wb_device_of_context = thread ? thread->device : NULL;
+}
+
+const wb_device *wb_set_context_device(const wb_device *device) {
+    wb_thread *thread = wb_thread_get();
+    if (!thread) return NULL;
+    const wb_device *before = thread->device;
+    wb_device_of_context = thread->device = device;
+    return before;
 }
 
 static void put_free(wb_thread *thread, wb_array *node) {

@@ -44,6 +44,7 @@ typedef struct wb_thread {
     uint32_t number;                    /* from 1 on, of all contexts there ever were */
     bool is_own;                        /* a thread's, and ends with it */
     struct wb_thread *next, **previous; /* list of all; the lock THREADS guards it */
+    const wb_device *device;            /* the default one; NULL: the process's */
     /* thread.c: what other threads freed that belongs here; the lock THREADS guards it */
     void **inbox;
     int64_t inbox_count, inbox_capacity;

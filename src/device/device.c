@@ -139,8 +139,10 @@ wb_device *wb_device_mutable(const wb_device *device) {
 /* ---- the default device ---- */
 
 static const wb_device *default_device; /* NULL: the CPU; __atomic */
+_Thread_local const wb_device *wb_device_of_context;
 
 const wb_device *wb_default_device(void) {
+    if (wb_device_of_context) return wb_device_of_context;
     const wb_device *device = __atomic_load_n(&default_device, __ATOMIC_RELAXED);
     return device ? device : &cpu;
 }

@@ -77,6 +77,11 @@ wb_device *wb_device_new(const wb_backend *backend, int index);
 void *wb_device_alloc(const wb_device *device, size_t size_bytes);
 void wb_device_free(const wb_device *device, void *handle, size_t size_bytes);
 
+/* The default device of the context that this thread uses, which array/thread.c sets; NULL: it has
+ * none. */
+extern _Thread_local const wb_device *wb_device_of_context
+    __attribute__((tls_model("initial-exec")));
+
 /* What backends ask of the library. */
 extern const wb_host wb_builtin_host;
 

@@ -214,6 +214,27 @@ static void a_context_has_its_own_sequence_flag_and_watcher(void **state) {
     wb_watch_layers(NULL, NULL);
 }
 
+static void a_context_has_a_default_device_of_its_own(void **state) {
+    (void)state;
+    const wb_device *usual = wb_default_device(), *other = wb_get_device("checked", 1);
+    assert_non_null(other);
+    enter();
+    assert_null(wb_set_context_device(other));
+    assert_ptr_equal(wb_default_device(), other);
+    wb_array *x = wb_keep(wb_vector(1, 2));
+    assert_ptr_equal(wb_device_of(x), other);
+    assert_values(wb_add(x, wb_ones(WB_F32, 2)), 0, 2, 3);
+    leave();
+    assert_ptr_equal(wb_default_device(), usual);
+    assert_ptr_equal(wb_device_of(wb_vector(1)), usual);
+    enter();
+    assert_ptr_equal(wb_default_device(), other);
+    wb_free(x);
+    assert_ptr_equal(wb_set_context_device(NULL), other);
+    assert_ptr_equal(wb_default_device(), usual);
+    leave();
+}
+
 /* ---- wb_free ---- */
 
 static void *free_it(void *object) {
@@ -320,6 +341,7 @@ int main(void) {
         IN_TURN(contexts_nest_and_come_back),
         IN_TURN(scopes_stay_open_in_their_context),
         IN_TURN(a_context_has_its_own_sequence_flag_and_watcher),
+        IN_TURN(a_context_has_a_default_device_of_its_own),
         IN_TURN(what_is_freed_outside_is_released_by_the_next_use),
         IN_TURN(a_context_in_use_is_not_freed),
         IN_TURN(the_end_of_a_context_releases_what_its_scopes_own),
