@@ -111,7 +111,7 @@ static void get_one(work *w, int64_t i) {
         .count = loader->count,
         .data = data};
     const wb_status status =
-        wb_loader_call(observation.seed, call_getobs, &(call){loader, &observation});
+        wb_loader_call(observation.seed, ".getobs", call_getobs, &(call){loader, &observation});
     if (status != WB_OK) keep_failure(w, i, status);
 }
 

@@ -119,7 +119,7 @@ static void print_layer(wb_text *out, const wb_layer *layer) {
     if (k == &wb_tree_class) {
         print_tree(out, layer);
     } else if (k->describe) {
-        k->describe(layer, false, text, sizeof text);
+        wb_class_describe(layer, false, text, sizeof text);
         wb_text_put(out, text);
     } else {
         print_word(out, k->name, wb_is_word(k->name));
