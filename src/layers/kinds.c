@@ -102,7 +102,7 @@ static void derive_pair(const wb_member *m, const wb_array *given) {
 }
 
 /* A number that is not given is the one before in its group. */
-static void complete_pair(const wb_member *m) {
+static bool complete_pair(const wb_member *m) {
     int64_t *x = m->numbers;
     int counts[WB_MOST_GROUPS];
     const int groups = wb_pair_groups(m->field, counts);
@@ -111,6 +111,7 @@ static void complete_pair(const wb_member *m) {
         for (int i = 1; i < counts[g]; i++)
             if (x[i] == 0) x[i] = x[i - 1];
     }
+    return true;
 }
 
 static bool check_pair(const wb_member *m) {
@@ -129,19 +130,22 @@ static bool check_pair(const wb_member *m) {
 
 static void begin_integer(const wb_member *m) { *m->numbers = (int64_t)m->field->usual; }
 
-static void complete_integer(const wb_member *m) {
-    set_integer(m->numbers, in_range(m->field, 0) ? 0 : (int64_t)m->field->usual);
+/* Any number may be meant, also those that stand for something in lists. */
+static bool complete_integer(const wb_member *m) {
+    if (*m->numbers == 0 && !in_range(m->field, 0)) *m->numbers = (int64_t)m->field->usual;
+    return true;
 }
 
-static bool is_usual_integer(const wb_member *m) { return (double)*m->numbers == m->field->usual; }
+static bool is_usual_integer(const wb_member *m) { return *m->numbers == (int64_t)m->field->usual; }
 
 /* ---- REAL ---- */
 
 static void begin_real(const wb_member *m) { *m->reals = m->field->usual; }
 
-static void complete_real(const wb_member *m) {
+static bool complete_real(const wb_member *m) {
     double *x = m->reals;
     if (*x == 0) *x = signbit(*x) || in_range(m->field, 0) ? 0 : m->field->usual;
+    return true;
 }
 
 /* No setting is infinite: files could not say it. */
@@ -252,7 +256,7 @@ static int64_t usual_each(const wb_member *m, int i) {
     return m->field->usual >= 0 ? (int64_t)m->field->usual : m->sizes[i];
 }
 
-static void complete_each(const wb_member *m) {
+static bool complete_each(const wb_member *m) {
     int64_t *x = m->numbers;
     wb_spread_all(m->n, x);
     if (m->field->low > 0) wb_repeat_last(m->n, x); /* else a 0 may be meant */
@@ -260,6 +264,7 @@ static void complete_each(const wb_member *m) {
         if (i >= m->n) x[i] = 0;
         if (i < m->n) set_integer(&x[i], usual_each(m, i));
     }
+    return true;
 }
 
 static void put_each(wb_writer *w, const wb_member *m) {
@@ -281,10 +286,13 @@ static void put_default_each(wb_writer *w, const wb_field *f) {
 
 /* ---- PADDING ---- */
 
+static bool complete_padding(const wb_member *m) {
+    wb_plain_numbers(m->n, m->numbers + WB_MOST_SIZES);
+    return wb_check_padding(m->layer->class_->name, m->n, m->numbers);
+}
+
 static bool check_padding(const wb_member *m) {
     int64_t *pad = m->numbers, *more = pad + WB_MOST_SIZES;
-    wb_plain_numbers(m->n, more);
-    if (!wb_check_padding(m->layer->class_->name, m->n, pad)) return false;
     for (int i = 0; i < WB_MOST_SIZES; i++) {
         if (i >= m->n) pad[i] = more[i] = 0;
         if (!wb_window_takes(pad[i], 0))
@@ -376,19 +384,42 @@ static void put_choices(wb_writer *w, const wb_field *f) {
 
 /* ---- NAME ---- */
 
-static void complete_name(const wb_member *m) {
-    if (!*m->name) (void)snprintf(m->name, WB_NAME_BYTES, "%s", m->field->choices[0]);
+static bool complete_name(const wb_member *m) {
+    if (!*m->name && m->field->choices)
+        (void)snprintf(m->name, WB_NAME_BYTES, "%s", m->field->choices[0]);
+    return true;
 }
 
-static void put_name(wb_writer *w, const wb_member *m) { wb_put(w, ":%s", m->name); }
+static bool check_name(const wb_member *m) {
+    return memchr(m->name, 0, WB_NAME_BYTES) ||
+           wb_member_fail(m, "%s must be shorter than %d bytes", m->field->name, WB_NAME_BYTES);
+}
 
-static void put_default_name(wb_writer *w, const wb_field *f) { wb_put(w, ":%s", f->choices[0]); }
+static bool is_plain(const char *name) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_!.";
+    while (*name && (strchr(plain, *name) || (unsigned char)*name >= 0x80)) name++;
+    return *name == 0;
+}
+
+/* :weight, or :var"any text", with a backslash before " and itself, as Julia has it. */
+static void put_name(wb_writer *w, const wb_member *m) {
+    const bool plain = *m->name && is_plain(m->name);
+    wb_put(w, plain ? ":" : ":var\"");
+    for (const char *at = m->name; *at; at++)
+        wb_put(w, "%s%c", *at == '"' || *at == '\\' ? "\\" : "", *at);
+    wb_put(w, plain ? "" : "\"");
+}
+
+static void put_default_name(wb_writer *w, const wb_field *f) {
+    wb_put(w, ":%s", f->choices ? f->choices[0] : f->name);
+}
 
 /* ---- ACTIVATION, CONNECTION ---- */
 
 /* The identity is written, and saved, as no activation. */
-static void complete_activation(const wb_member *m) {
+static bool complete_activation(const wb_member *m) {
     if (*m->activation == wb_identity && m->field->usual == 0) *m->activation = NULL;
+    return true;
 }
 
 static void put_activation(wb_writer *w, const wb_member *m) {
@@ -490,8 +521,8 @@ const wb_kind_row wb_kind_rows[WB_FIELD_KINDS] = {
         .bytes = sizeof(int), .is_optional = true, .check = check_choice, .put = put_choice,
         .is_usual = is_usual_choice, .put_default = put_choices},
     [WB_FIELD_NAME] = {
-        .bytes = WB_NAME_BYTES, .is_ended = true, .complete = complete_name, .put = put_name,
-        .put_default = put_default_name},
+        .bytes = WB_NAME_BYTES, .is_ended = true, .complete = complete_name, .check = check_name,
+        .put = put_name, .put_default = put_default_name},
     [WB_FIELD_REALS] = {
         .bytes = WB_MOST_SIZES * sizeof(double), .check = check_reals, .put = put_reals,
         .put_default = put_own_name, .put_names = put_own_name},
@@ -504,8 +535,9 @@ const wb_kind_row wb_kind_rows[WB_FIELD_KINDS] = {
         .check = check_list, .put = put_each, .is_usual = is_usual_each,
         .put_default = put_default_each, .put_names = put_own_name},
     [WB_FIELD_PADDING] = {
-        .bytes = 2 * WB_MOST_SIZES * sizeof(int64_t), .per_size = 2, .check = check_padding,
-        .put = put_padding, .put_names = put_own_name},
+        .bytes = 2 * WB_MOST_SIZES * sizeof(int64_t), .per_size = 2,
+        .complete = complete_padding, .check = check_padding, .put = put_padding,
+        .put_names = put_own_name},
     [WB_FIELD_DIMS] = {
         .bytes = sizeof(unsigned), .check = check_dims, .put = put_dims,
         .put_default = put_default_dims},

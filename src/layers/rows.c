@@ -111,7 +111,7 @@ static bool check_fields(const wb_layer *layer, bool with_defaults) {
         const wb_member m = wb_member_of(layer, &layer->class_->fields[i]);
         const wb_kind_row *kind = wb_kind_of(m.field);
         if (!check_surplus(&m)) return false;
-        if (with_defaults && kind->complete) kind->complete(&m);
+        if (with_defaults && kind->complete && !kind->complete(&m)) return false;
         if (kind->check && !array_at(layer, m.field->given_by) && !kind->check(&m)) return false;
     }
     return true;

@@ -130,6 +130,25 @@ void wb_drop_gathered_objects(int64_t count, const wb_named *objects) {
     }
 }
 
+/* ---- settings that loading would refuse ---- */
+
+static bool check_layer(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    (void)visitor;
+    const uint64_t errors = wb_error_count();
+    if (wb_layer_check_settings(layer)) return true;
+    char text[WB_PATH_BYTES];
+    wb_path_text(path, text, sizeof text);
+    (void)wb_error_prefix(errors, "wb_save: %s%s", text, *text ? ": " : "");
+    return false;
+}
+
+static bool check_settings(int64_t count, const wb_named *objects) {
+    wb_visitor visitor = {.layer = check_layer};
+    for (int64_t i = 0; i < count; i++)
+        if (wb_is_layer(objects[i].object) && !wb_visit(&visitor, objects[i].object)) return false;
+    return true;
+}
+
 /* ---- writing ---- */
 
 static wb_status save(const char *path, int64_t count, const wb_named *objects) {
@@ -151,7 +170,8 @@ static wb_status save(const char *path, int64_t count, const wb_named *objects) 
 wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects) {
     if (wb_failed()) return wb_not_run("wb_save");
     if (!path) return wb_fail(WB_ERROR_ARGUMENT, "wb_save: the path is NULL");
-    if (!wb_may_use_named("wb_save", count, objects)) return WB_ERROR_ARGUMENT;
+    if (!wb_may_use_named("wb_save", count, objects) || !check_settings(count, objects))
+        return WB_ERROR_ARGUMENT;
     wb_status status = wb_gather_objects(count, objects);
     if (status == WB_OK && wb_are_gathered_here(count, objects))
         status = save(path, count, objects);

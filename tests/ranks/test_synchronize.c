@@ -52,7 +52,8 @@ static void sends_numbers(void) {
     Numbers *n = numbers_of(wb_rank());
     const char *own = n->name;
     wb_layer *model = wb_chain(wb_dropout(wb_rank() == 0 ? 0.25 : 0.5), &n->layer,
-                               wb_layernorm({4}, .eps = wb_rank() == 0 ? 1e-3 : 1e-5));
+                               wb_layernorm({4}, .eps = wb_rank() == 0 ? 1e-3 : 1e-5),
+                               wb_conv({3, 3}, 1, 1, .pad = WB_EACH(1, 0)));
     if (wb_rank() == 0) wb_test_mode(model);
     CHECK(wb_synchronize(model) == WB_OK);
     CHECK(n->scale == 2 && n->width == 3 && n->is_open && n->decay == 0.1 && n->slope == 0.5f);
