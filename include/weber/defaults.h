@@ -27,7 +27,7 @@
 #define WB_DEFAULTS_ema .decay = 0.999,
 #define WB_DEFAULTS_embedding .padding_idx = -1,
 #define WB_DEFAULTS_embedding_bag
-#define WB_DEFAULTS_evaluate .ignore = INT64_MIN, .threshold = 0.5,
+#define WB_DEFAULTS_evaluate .k = 5, .ignore = INT64_MIN, .threshold = 0.5,
 #define WB_DEFAULTS_function
 #define WB_DEFAULTS_get_device
 #define WB_DEFAULTS_gpu_device
@@ -73,7 +73,9 @@
 #define WB_DEFAULTS_sign_decay .lambda = 1e-3,
 #define WB_DEFAULTS_split
 #define WB_DEFAULTS_to
-#define WB_DEFAULTS_train .epochs = 1,
+#define WB_DEFAULTS_train                                                                          \
+    .epochs = 1, .metrics = WB_NOT_GIVEN_(wb_evaluate_desc),                                       \
+    .plateau = WB_NOT_GIVEN_(wb_plateau),
 #define WB_DEFAULTS_transformer_block .bias = true,
 #define WB_DEFAULTS_upsample .align_corners = true,
 #define WB_DEFAULTS_wave .decay = 1,

@@ -1,13 +1,12 @@
 /* weber/rules.h: the rules by which optimisers change parameters, and how to write one.
  *
  *     wb_optimiser *o = wb_setup(wb_rmsprop(.eta = 1e-3), model);
- *     wb_optimiser *p = wb_setup(wb_rule_chain(wb_momentum(), my_rule(.strength = 2)), model);
+ *     wb_optimiser *p = wb_setup(wb_rule_chain(wb_momentum(), sign(0.01)), model);
  *
  * A rule is a plain value: rows, and numbers for their settings. A row says which settings and
  * states the rule has, and what it takes off a parameter, as an expression in operations:
  *
  *     typedef struct sign_desc {
- *         char start_;
  *         double eta;
  *     } sign_desc;
  *
@@ -16,9 +15,10 @@
  *     }
  *     static const wb_rule_row sign_row = {
  *         .name = "Sign",
- *         .settings = {{"eta", WB_SETTING_RATE, 0.01, offsetof(sign_desc, eta)}},
+ *         .settings = {{"eta", WB_SETTING_RATE, .offset = offsetof(sign_desc, eta)}},
  *         .step = sign_step};
- *     #define sign(...) wb_rule_make(&sign_row, &(sign_desc){.start_ = 1, __VA_ARGS__})
+ *
+ *     static wb_rule sign(double eta) { return wb_rule_make(&sign_row, &(sign_desc){eta}); }
  *
  * Such a rule is chained, saved, loaded, shown, moved and adjusted by name like the others. */
 #ifndef WEBER_RULES_H
