@@ -97,8 +97,8 @@ WB_API int64_t wb_frequencies(wb_array *labels, int64_t capacity, wb_group *grou
 
 typedef struct wb_sample_desc {
     WB_START_MEMBER;
-    double fraction; /* of wb_oversample, above 0 and at most 1; default 1 */
-    bool shuffle;    /* choose at random, and mix the result */
+    double fraction WB_DEFAULT(1); /* of wb_oversample, above 0 and at most 1 */
+    bool shuffle;                  /* choose at random, and mix the result */
     uint64_t seed;
 } wb_sample_desc;
 

@@ -231,7 +231,7 @@ typedef struct wb_clip_norm_desc {
 } wb_clip_norm_desc;
 typedef struct wb_accum_grad_desc {
     WB_START_MEMBER;
-    int64_t n; /* default 1 */
+    int64_t n WB_DEFAULT(1); /* at least 1 */
 } wb_accum_grad_desc;
 
 /* x -= (1 + rho) eta g - rho^2 v;  v = rho v - eta g, in this order */
@@ -367,7 +367,7 @@ typedef struct wb_schedule_free_desc {
     double beta1 WB_DEFAULT(0.9), beta2 WB_DEFAULT(0.999);
     double epsilon WB_DEFAULT(1e-8);
     double lambda;   /* decay */
-    int64_t warm_up; /* steps in which the rate rises from 0; default 1: none */
+    int64_t warm_up; /* steps in which the rate rises from 0; 0 and 1: none */
 } wb_schedule_free_desc;
 
 /* AdamW that needs no schedule, since the model to use is an average. Gradients are taken at the

@@ -18,12 +18,12 @@ bool wb_getobs_check(const wb_loader_desc *desc) {
     if (wanted ? desc->numobs >= 1 && desc->threads >= 0 && desc->threads <= MOST_THREADS
                : (desc->numobs == 0 || desc->observe) && desc->threads == 0)
         return true;
-    if (wanted && desc->numobs < 1)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "loader: getobs needs .numobs of at least 1, got %lld",
-                      (long long)desc->numobs);
-    else if (wanted)
+    if (desc->threads < 0 || desc->threads > MOST_THREADS)
         (void)wb_fail(WB_ERROR_ARGUMENT, "loader: .threads must be from 0 to %d, got %d",
                       MOST_THREADS, desc->threads);
+    else if (wanted)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "loader: getobs needs .numobs of at least 1, got %lld",
+                      (long long)desc->numobs);
     else
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "loader: .numobs needs .getobs or .observe, .threads .getobs");

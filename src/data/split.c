@@ -152,8 +152,7 @@ wb_status wb_splitobs_all_make(int count, wb_array *const *arrays, wb_array **pa
     const int total = (c.given + 1) * count;
     for (int i = 0; i < total; i++) parts[i] = NULL;
     const int64_t n = common_count("splitobs", count, arrays);
-    if (n < 0 || !wb_may_use_given("splitobs", desc.stratified, "stratified") ||
-        !check_cut(&c, n))
+    if (n < 0 || !wb_may_use_given("splitobs", desc.stratified, "stratified") || !check_cut(&c, n))
         return wb_error_status();
     const bool good = desc.shuffle || desc.stratified ? cut_lists(&c, n, count, arrays, parts)
                                                       : cut_views(&c, count, arrays, parts);

@@ -412,8 +412,8 @@ bool wb_check_image(const wb_array *x, int n, int64_t channels);
 bool wb_check_pads(const wb_layer_class *k, const int64_t *pad, bool same_pad);
 /* pad and pad_more for ceil(size / stride) results; dilation NULL: 1. */
 void wb_pad_to_same(const int64_t *kernel, const int64_t *dilation, int64_t *pad);
-/* The numbers of a PADDING for an operation, where 0 has to be said. */
-void wb_window_pad(wb_window_desc *window, const int64_t *pad);
+/* The numbers of a PADDING for an operation over n dimensions, where 0 has to be said. */
+void wb_window_pad(int n, const int64_t *pad, wb_window_desc *window);
 
 /* ---- classes (classes.c) ---- */
 

@@ -376,9 +376,10 @@ static wb_status check(const wb_train_desc *d) {
                        "wb_train: early_stopping: min_delta needs a patience, got %g and 0",
                        d->early_stopping.min_delta);
     if (check_schedules(d) != WB_OK) return WB_ERROR_ARGUMENT;
-    if (d->every >= 0 && d->keep >= 0) return check_rate(d);
+    if (d->every >= 0 && d->keep > 0) return check_rate(d);
     return wb_fail(WB_ERROR_ARGUMENT,
-                   "wb_train: every and keep must not be negative, got %lld and %lld",
+                   "wb_train: every must not be negative and keep must be positive, got %lld and "
+                   "%lld",
                    (long long)d->every, (long long)d->keep);
 }
 
