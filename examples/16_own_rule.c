@@ -14,7 +14,6 @@
 /* ---- the rule: settings, states, an expression ---- */
 
 typedef struct signum_desc {
-    char start_;
     double eta, beta;
 } signum_desc;
 
@@ -28,12 +27,14 @@ static wb_array *signum_step(wb_rule_at *at) {
 
 static const wb_rule_row signum_row = {
     .name = "Signum",
-    .settings = {{"eta", WB_SETTING_RATE, 0.01, offsetof(signum_desc, eta), NULL},
-                 {"beta", WB_SETTING_FRACTION, 0.9, offsetof(signum_desc, beta), NULL}},
+    .settings = {{"eta", WB_SETTING_RATE, .offset = offsetof(signum_desc, eta)},
+                 {"beta", WB_SETTING_FRACTION, .offset = offsetof(signum_desc, beta)}},
     .states = {{"m", WB_START_ZERO, NULL}},
     .step = signum_step};
 
-#define signum(...) wb_rule_make(&signum_row, &(signum_desc){.start_ = 1, __VA_ARGS__})
+static wb_rule signum(double eta, double beta) {
+    return wb_rule_make(&signum_row, &(signum_desc){eta, beta});
+}
 
 /* ---- a model and its steps ---- */
 
@@ -45,7 +46,7 @@ typedef struct learner {
 static learner begin(void) {
     wb_seed(1);
     learner l = {.model = wb_dense(4, 1)};
-    l.optimiser = wb_setup(signum(.eta = 0.02), l.model);
+    l.optimiser = wb_setup(signum(0.02, 0.9), l.model);
     return l;
 }
 

@@ -435,6 +435,7 @@ static bool check_seat(const state *s, const wb_seat *seat) {
     int length;
     (void)MPI_Get_library_version(version, &length);
     version[strcspn(version, ",\n")] = 0;
+    for (char *c = strchr(version, '\t'); c; c = strchr(c, '\t')) *c = ' '; /* MPICH has one */
     (void)host->fail(WB_ERROR_UNSUPPORTED,
                      "distributed: %s started rank %d of %d, but to %s this is rank %d of %d; "
                      "start the program by the mpiexec that belongs to it",

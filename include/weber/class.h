@@ -167,9 +167,9 @@ typedef struct wb_field {
     bool fixed;
 
     /* For settings. INTEGER, REAL and BOOL begin as `usual` in a new struct; then the value that
-     * the program puts there counts, but a 0 that is out of range stands for `usual`, too. Numbers,
-     * flags and pads that are usual are not written into text. `usual` of some kinds has another
-     * meaning:
+     * the program puts there counts, but a 0 that is out of range stands for `usual`, too, unless
+     * the row says `.zero_counts`: then it is an error. Numbers, flags and pads that are usual are
+     * not written into text. `usual` of some kinds has another meaning:
      *     EACH        -1  the default of an entry is the same entry of SIZES
      *     PAIR        -1  the default of a group is the first number; one number alone is all
      *     ACTIVATION   1  NULL is not the identity
@@ -178,6 +178,7 @@ typedef struct wb_field {
      * Numbers are at least low, or above it (is_above), and at most high, unless high is 0. */
     double usual, low, high;
     bool is_above; /* low itself is too low */
+    bool zero_counts;
     /* written first and without its name, as PAIR, ACTIVATION, CONNECTION and SIZES are; of a
      * CHILD, too */
     bool positional;

@@ -121,10 +121,10 @@ typedef struct wb_loader_desc {
     wb_array *x, *y; /* the usual two; x is required, except with observe */
     /* further ones: .more = {{"mask", mask}}; wb_batch_get finds them */
     wb_named_array more[WB_MORE_ARRAYS];
-    int64_t batchsize; /* observations per batch; default 1 */
-    bool shuffle;      /* a new order each epoch, from (seed, epoch) alone */
-    uint64_t seed;     /* same seed, same order, on every machine */
-    bool drop_partial; /* leave out a last batch that is not full */
+    int64_t batchsize WB_DEFAULT(1); /* observations per batch */
+    bool shuffle;                    /* a new order each epoch, from (seed, epoch) alone */
+    uint64_t seed;                   /* same seed, same order, on every machine */
+    bool drop_partial;               /* leave out a last batch that is not full */
     /* Only this rank's part of the data (weber/distributed.h): out of each `ranks` batches of the
      * common order, the batch with the rank's number. So all ranks make the same number of steps,
      * and a step of all ranks together is over batchsize times ranks observations. */

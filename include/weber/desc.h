@@ -19,7 +19,7 @@
  * with the expression. A desc within a desc is written in the same way:
  * .metrics = WB_DESC(evaluate, .k = 3).
  * A desc that was not made so, such as (wb_dense_desc){.in = 2}, lacks its defaults and is
- * refused.
+ * refused; one whose members all begin as 0, such as wb_window_desc, lacks nothing and is taken.
  *
  * Settings without a name, by position, are those that every call gives; a list is in braces of its
  * own: wb_conv({3, 3}, 1, 16).
@@ -34,10 +34,24 @@
 
 #include "defaults.h"
 
+/* Whether a macro made a desc: a number that nobody writes into the first member by its place. Of a
+ * desc within a desc that its caller does not write it is WB_LEFT_OUT_. */
 #ifdef __cplusplus
-enum class wb_start : char { zeroed, made };
+enum class wb_start : char { zeroed, made = 93, left_out = 94 };
+#define WB_MADE_     wb_start::made
+#define WB_LEFT_OUT_ wb_start::left_out
+template <class desc> inline desc wb_not_given_() {
+    desc d{};
+    d.start_ = WB_LEFT_OUT_;
+    return d;
+}
+#define WB_NOT_GIVEN_(type) wb_not_given_<type>()
 #else
-typedef char wb_start; /* 0: the desc was not made by a macro */
+typedef char wb_start;
+#define WB_MADE_     93
+#define WB_LEFT_OUT_ 94
+#define WB_NOT_GIVEN_(type)                                                                        \
+    { .start_ = WB_LEFT_OUT_ }
 #endif
 
 /* The default of a member; in C weber/defaults.h has it, which scripts/defaults makes of these. */
@@ -48,13 +62,13 @@ typedef char wb_start; /* 0: the desc was not made by a macro */
 #endif
 
 /* The first member of a desc. */
-#define WB_START_MEMBER wb_start start_ WB_DEFAULT(wb_start::made)
+#define WB_START_MEMBER wb_start start_ WB_DEFAULT(WB_MADE_)
 
 #define WB_GIVEN_(name, ...) WB_VALUE_(wb_##name##_desc, WB_DEFAULTS_##name, __VA_ARGS__)
 #ifdef __cplusplus
 #define WB_VALUE_(type, defaults, ...) (type{__VA_ARGS__})
 #else
-#define WB_VALUE_(type, defaults, ...) ((type){defaults.start_ = 1, __VA_ARGS__})
+#define WB_VALUE_(type, defaults, ...) ((type){defaults.start_ = WB_MADE_, __VA_ARGS__})
 #endif
 
 /* An expression in which a member may be written twice, without a warning. Braces that are left out
@@ -73,7 +87,7 @@ typedef char wb_start; /* 0: the desc was not made by a macro */
 #endif
 
 /* Where a macro needs something after its last argument. */
-#define WB_NO_MORE .start_ = 1
+#define WB_NO_MORE .start_ = WB_MADE_
 
 /* Lists of paddings, where C takes {1} and {1, 0} for the same: .pad = WB_ALL(1) is for all
  * dimensions, .pad = WB_EACH(1, 0) has one number for each dimension, and a 0 counts. */
@@ -91,7 +105,7 @@ typedef char wb_start; /* 0: the desc was not made by a macro */
 /* The same as an initialiser, for tables of descs that are static. -Wextra's warning of members
  * that are written twice is not silenced there. */
 #define WB_INIT(name, ...)                                                                         \
-    { WB_DEFAULTS_##name.start_ = 1, __VA_ARGS__ }
+    { WB_DEFAULTS_##name.start_ = WB_MADE_, __VA_ARGS__ }
 
 /* function(a wb_NAME_desc), and function(x, a wb_NAME_desc): the makers' macros are defined by
  * these. */

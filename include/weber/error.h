@@ -92,7 +92,8 @@ WB_API bool wb_try(wb_status status);
 /* Levels of the log. WEBER_LOG=error|warn|info|debug chooses what is shown; warn without it. */
 typedef enum wb_log_level { WB_LOG_ERROR, WB_LOG_WARN, WB_LOG_INFO, WB_LOG_DEBUG } wb_log_level;
 
-/* Receives each message of the library; line has no newline. May be called from any thread. */
+/* Receives each message of the library; line has no newline. May be called from any thread, in the
+ * midst of any call, so it must not call the library. */
 typedef void wb_log_fn(void *context, wb_log_level level, const char *line);
 
 /* Replaces the hook of the process; NULL restores the default, which writes to stderr and spells

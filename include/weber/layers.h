@@ -42,13 +42,13 @@ typedef struct wb_multi_head_attention_desc {
     int64_t k_in, v_in; /* of k and v; default in, k_in */
     int64_t qk, v;      /* of all heads together, divisible by heads; default in, qk */
     int64_t out;        /* default in */
-    int64_t heads;      /* default 8 */
-    bool bias;          /* of the four Dense layers */
-    double dropout;     /* of the weights, in training; default 0 */
-    bool causal;        /* a query sees its own position and those before, as in wb_attention */
-    double rotary;      /* base of rotary positions of q and k, as 10000; default 0: none */
-    wb_init *init;      /* default wb_glorot_uniform */
-    wb_dtype dtype;     /* default f32 */
+    int64_t heads WB_DEFAULT(8);
+    bool bias;      /* of the four Dense layers */
+    double dropout; /* of the weights, in training; default 0 */
+    bool causal;    /* a query sees its own position and those before, as in wb_attention */
+    double rotary;  /* base of rotary positions of q and k, as 10000; default 0: none */
+    wb_init *init;  /* default wb_glorot_uniform */
+    wb_dtype dtype; /* default f32 */
 } wb_multi_head_attention_desc;
 
 /* wb_attention between Dense layers q_proj, k_proj, v_proj (qk or v features) and out_proj:
@@ -68,13 +68,13 @@ WB_API wb_layer *wb_multi_head_attention_make(wb_multi_head_attention_desc desc)
 
 typedef struct wb_transformer_block_desc {
     WB_START_MEMBER;
-    int64_t in;                /* features; required */
-    int64_t heads;             /* of each attention, divides in; default 8 */
-    int64_t hidden;            /* features inside of the feed-forward part; default 4 in */
-    wb_activation *activation; /* there; default wb_relu */
-    double dropout;            /* of the attention's weights, there, and of both parts; default 0 */
-    bool causal;               /* a position sees itself and those before */
-    bool norm_first;           /* norms before the parts, as in GPT-2, not after the sums */
+    int64_t in;                  /* features; required */
+    int64_t heads WB_DEFAULT(8); /* of each attention, divides in */
+    int64_t hidden;              /* features inside of the feed-forward part; default 4 in */
+    wb_activation *activation;   /* there; default wb_relu */
+    double dropout;  /* of the attention's weights, there, and of both parts; default 0 */
+    bool causal;     /* a position sees itself and those before */
+    bool norm_first; /* norms before the parts, as in GPT-2, not after the sums */
     bool bias WB_DEFAULT(true); /* of Dense layers and norms */
     double rotary;              /* of `attention`, as in wb_multi_head_attention */
     double eps;                 /* of the norms, above 0; default 1e-5 */
@@ -184,7 +184,7 @@ typedef struct wb_lppool_desc {
     int64_t pad[3];
     int64_t pad_more[3];
     bool same_pad;
-    double p; /* above 0, finite; default 2 */
+    double p WB_DEFAULT(2); /* above 0, finite */
 } wb_lppool_desc;
 
 /* wb_lppool_op as a layer: wb_lppool({2, 2}, .p = 3). (PyTorch's LPPool) */
@@ -262,8 +262,8 @@ typedef struct wb_batchnorm_desc {
     WB_START_MEMBER;
     int64_t channels; /* required, unless given_gamma is there */
     wb_activation *activation;
-    double eps;      /* above 0; default 1e-5 */
-    double momentum; /* above 0, up to 1; default 0.1 */
+    double eps;                      /* above 0; default 1e-5 */
+    double momentum WB_DEFAULT(0.1); /* 0 to 1; 0: running statistics stay as they are */
     bool affine WB_DEFAULT(true), track_stats WB_DEFAULT(true);
     wb_dtype dtype;                        /* default f32 */
     wb_array *given_beta, *given_gamma;    /* instead of zeros, ones (channels) */
@@ -385,8 +385,8 @@ WB_API wb_layer *wb_sinusoidal_positions(void);
 
 typedef struct wb_rotary_positions_desc {
     WB_START_MEMBER;
-    int64_t heads; /* default 1 */
-    double base;   /* above 0; default 10000 */
+    int64_t heads WB_DEFAULT(1);
+    double base WB_DEFAULT(10000); /* above 0 */
 } wb_rotary_positions_desc;
 
 /* wb_rotary (weber/ops.h; Su et al. 2021) of x (d heads, length, ...), d even, for q and k in an
@@ -438,8 +438,8 @@ typedef struct wb_instancenorm_desc {
     WB_START_MEMBER;
     int64_t channels; /* required, unless given_gamma is there */
     wb_activation *activation;
-    double eps;      /* above 0; default 1e-5 */
-    double momentum; /* above 0, up to 1; default 0.1 */
+    double eps;                      /* above 0; default 1e-5 */
+    double momentum WB_DEFAULT(0.1); /* 0 to 1; 0: running statistics stay as they are */
     bool affine, track_stats;
     wb_dtype dtype;
     wb_array *given_beta, *given_gamma;    /* instead of zeros, ones (channels) */
@@ -547,9 +547,9 @@ typedef struct wb_recurrent_desc {
  * before any states, and y is returned with them: wb_apply_many(lstm, 2, {x, lengths}, 2, {y,
  * lengths}). From step lengths[n] on, x holds padding, which changes nothing, forward and backward:
  * y is 0 there, and the last state is the state after step lengths[n] - 1. A length beyond time
- * counts as time; with length 0 the state stays as it began. In a chain lengths go past layers of
- * one array, so that a second .lengths layer gets them. (PyTorch's pack_padded_sequence, for any
- * order.)
+ * counts as time, one below 0 as 0; with length 0 the state stays as it began. In a chain lengths
+ * go past layers of one array, so that a second .lengths layer gets them. (PyTorch's
+ * pack_padded_sequence, for any order.)
  *
  * A cell is one step: x (in) or (in, N), and the states, give the next states; the first of these
  * is the output. (Hochreiter and Schmidhuber 1997; Cho et al. 2014; Flux 0.16, whose arrays are

@@ -31,9 +31,9 @@ typedef struct wb_evaluate_desc {
     wb_loss_fn *predict; /* p; default: wb_apply(model, batch->x) */
     void *user;          /* handed to both */
     wb_task task;
-    int64_t k;                            /* top k; default 5 */
+    int64_t k WB_DEFAULT(5);              /* classes: top k, at least 1 */
     int64_t ignore WB_DEFAULT(INT64_MIN); /* classes: a label that does not count; default: none */
-    double threshold WB_DEFAULT(0.5);     /* yes or no: p above it is yes; 0 for logits */
+    double threshold WB_DEFAULT(0.5); /* yes or no: p above it is yes; 0 for logits, never NaN */
 } wb_evaluate_desc;
 
 /* Numbers that the task does not have are NaN. */

@@ -27,8 +27,8 @@ enum { WB_MOST_PARTS = 16 };
 
 typedef struct wb_split_desc {
     WB_START_MEMBER;
-    double at[WB_MOST_PARTS - 1];      /* fractions of the observations; 0 ends them */
-    int64_t counts[WB_MOST_PARTS - 1]; /* or numbers of observations; 0 ends them */
+    double at[WB_MOST_PARTS - 1];      /* fractions of the observations, each above 0 */
+    int64_t counts[WB_MOST_PARTS - 1]; /* or numbers of observations, each above 0 */
     bool shuffle;                      /* choose the observations of each part at random */
     uint64_t seed;
     /* labels: each label's observations are split alone, and parts have them one label after
@@ -43,8 +43,8 @@ typedef struct wb_split_desc {
  *     wb_splitobs_all(2, both, parts[0], .at = {0.8}, .shuffle = true, .seed = 1);
  *
  * Fractions are rounded to whole observations, halves to even: 7 at 0.5 are 4 and 3. Parts are
- * views, unless observations are shuffled or stratified. Fails if fractions sum to more than 1,
- * numbers to more than n, or arrays differ in n. */
+ * views, unless observations are shuffled or stratified. Fails if neither is given, fractions sum
+ * to more than 1, numbers to more than n, or arrays differ in n; parts are NULL then. */
 #define wb_splitobs_all(...) WB_SPLITOBS_ALL(__VA_ARGS__, WB_NO_MORE)
 #define WB_SPLITOBS_ALL(count, arrays, parts, ...)                                                 \
     WB_QUIET_(wb_splitobs_all_make(count, arrays, parts, WB_GIVEN_(split, __VA_ARGS__)))
@@ -97,8 +97,8 @@ WB_API int64_t wb_frequencies(wb_array *labels, int64_t capacity, wb_group *grou
 
 typedef struct wb_sample_desc {
     WB_START_MEMBER;
-    double fraction; /* of wb_oversample, above 0 and at most 1; default 1 */
-    bool shuffle;    /* choose at random, and mix the result */
+    double fraction WB_DEFAULT(1); /* of wb_oversample, above 0 and at most 1 */
+    bool shuffle;                  /* choose at random, and mix the result */
     uint64_t seed;
 } wb_sample_desc;
 

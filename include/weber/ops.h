@@ -209,14 +209,14 @@ WB_API wb_array *wb_matmul_transposed(wb_array *a, wb_array *b, bool transpose_a
 
 typedef struct wb_attention_desc {
     WB_START_MEMBER;
-    wb_array *q, *k, *v; /* required */
-    int64_t heads;       /* of q; default 1 */
-    int64_t kv_heads;    /* of k and v: divides heads; default heads (Ainslie et al. 2023) */
-    wb_array *mask;      /* bool, true: the query sees the key; broadcast to a */
-    wb_array *bias;      /* added to the scores; broadcast to a */
-    bool causal;         /* the last query sees all keys, the one before all but the last, ... */
-    double dropout;      /* probability that a weight becomes 0, others grow; default 0 */
-    wb_array **weights;  /* given a, after dropout; NULL: not wanted */
+    wb_array *q, *k, *v;         /* required */
+    int64_t heads WB_DEFAULT(1); /* of q */
+    int64_t kv_heads;   /* of k and v: divides heads; default heads (Ainslie et al. 2023) */
+    wb_array *mask;     /* bool, true: the query sees the key; broadcast to a */
+    wb_array *bias;     /* added to the scores; broadcast to a */
+    bool causal;        /* the last query sees all keys, the one before all but the last, ... */
+    double dropout;     /* probability that a weight becomes 0, others grow; default 0 */
+    wb_array **weights; /* given a, after dropout; NULL: not wanted */
 } wb_attention_desc;
 
 /* Scaled dot-product attention (Vaswani et al. 2017), for each head and each of the batch:
@@ -239,11 +239,11 @@ WB_API wb_array *wb_attention_make(wb_attention_desc desc);
 
 typedef struct wb_rotary_desc {
     WB_START_MEMBER;
-    wb_array *x;         /* required */
-    int64_t heads;       /* default 1 */
-    double base;         /* positive; default 10000 */
-    int64_t first;       /* position of the first column; default 0 */
-    wb_array *positions; /* given instead of first, first + 1, ...: numbers (length) */
+    wb_array *x; /* required */
+    int64_t heads WB_DEFAULT(1);
+    double base WB_DEFAULT(10000); /* positive, finite */
+    int64_t first;                 /* position of the first column; default 0 */
+    wb_array *positions;           /* given instead of first, first + 1, ...: numbers (length) */
 } wb_rotary_desc;
 
 /* Rotary positions (Su et al. 2021): of each head's d features at position p, the pair i and i +
@@ -298,7 +298,8 @@ WB_API wb_array *wb_triu(wb_array *x, int64_t k);
 WB_API wb_array *wb_diag(wb_array *x, int64_t k);
 
 /* A window over 1 to 3 spatial dimensions. Zero means default. Of kernel, stride and dilation the
- * last number that is given repeats for the other dimensions: .stride = {2} is {2, 2}. */
+ * last number that is given repeats for the other dimensions: .stride = {2} is {2, 2}. A 0 before
+ * another number, and numbers for dimensions that there are not, are WB_ERROR_ARGUMENT. */
 typedef struct wb_window_desc {
     WB_START_MEMBER;
     int64_t kernel[3]; /* pools, unfold and fold only: window sizes; default 1 */

@@ -177,10 +177,10 @@ typedef struct wb_setup_desc {
     WB_START_MEMBER;
     wb_rule rule; /* weber/rules.h */
     wb_layer *model;
-    wb_dtype compute;            /* f16 or bf16: how losses see f32 parameters; default: as f32 */
-    double loss_scale;           /* the first scale of the loss, 32768 is usual with f16; 0: none */
-    int64_t loss_scale_interval; /* good steps after which it doubles; default 2000 */
-    double clip_total_norm;      /* the 2-norm of all gradients is made at most this; 0: not */
+    wb_dtype compute;  /* f16 or bf16: how losses see f32 parameters; default: as f32 */
+    double loss_scale; /* the first scale of the loss, 32768 is usual with f16; 0: none */
+    int64_t loss_scale_interval WB_DEFAULT(2000); /* good steps after which it doubles */
+    double clip_total_norm; /* the 2-norm of all gradients is made at most this; 0: not */
     wb_path_rule paths[WB_PATH_RULES]; /* parts with a rule of their own; the first that matches */
     /* several processes train one model (weber/distributed.h): rank 0's parameters are sent to all
      * now, and each step is the step of one process over the batches of all ranks together; what

@@ -1,13 +1,12 @@
 /* weber/rules.h: the rules by which optimisers change parameters, and how to write one.
  *
  *     wb_optimiser *o = wb_setup(wb_rmsprop(.eta = 1e-3), model);
- *     wb_optimiser *p = wb_setup(wb_rule_chain(wb_momentum(), my_rule(.strength = 2)), model);
+ *     wb_optimiser *p = wb_setup(wb_rule_chain(wb_momentum(), sign(0.01)), model);
  *
  * A rule is a plain value: rows, and numbers for their settings. A row says which settings and
  * states the rule has, and what it takes off a parameter, as an expression in operations:
  *
  *     typedef struct sign_desc {
- *         char start_;
  *         double eta;
  *     } sign_desc;
  *
@@ -16,9 +15,10 @@
  *     }
  *     static const wb_rule_row sign_row = {
  *         .name = "Sign",
- *         .settings = {{"eta", WB_SETTING_RATE, 0.01, offsetof(sign_desc, eta)}},
+ *         .settings = {{"eta", WB_SETTING_RATE, .offset = offsetof(sign_desc, eta)}},
  *         .step = sign_step};
- *     #define sign(...) wb_rule_make(&sign_row, &(sign_desc){.start_ = 1, __VA_ARGS__})
+ *
+ *     static wb_rule sign(double eta) { return wb_rule_make(&sign_row, &(sign_desc){eta}); }
  *
  * Such a rule is chained, saved, loaded, shown, moved and adjusted by name like the others. */
 #ifndef WEBER_RULES_H
@@ -231,7 +231,7 @@ typedef struct wb_clip_norm_desc {
 } wb_clip_norm_desc;
 typedef struct wb_accum_grad_desc {
     WB_START_MEMBER;
-    int64_t n; /* default 1 */
+    int64_t n WB_DEFAULT(1); /* at least 1 */
 } wb_accum_grad_desc;
 
 /* x -= (1 + rho) eta g - rho^2 v;  v = rho v - eta g, in this order */
@@ -367,7 +367,7 @@ typedef struct wb_schedule_free_desc {
     double beta1 WB_DEFAULT(0.9), beta2 WB_DEFAULT(0.999);
     double epsilon WB_DEFAULT(1e-8);
     double lambda;   /* decay */
-    int64_t warm_up; /* steps in which the rate rises from 0; default 1: none */
+    int64_t warm_up; /* steps in which the rate rises from 0; 0 and 1: none */
 } wb_schedule_free_desc;
 
 /* AdamW that needs no schedule, since the model to use is an average. Gradients are taken at the

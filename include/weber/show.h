@@ -108,9 +108,10 @@ WB_API double wb_progress_end(wb_progress *progress);
 
 /* Writes x as a PNG of 8 bits: (W, H) and (W, H, 1) are grey, (W, H, 3) is RGB; row 0 is at the
  * top. u8 is 0 to 255, bool black and white, floating numbers are 0 to 1, numbers outside are
- * clamped. The file is replaced as a whole or stays as it was. Fails with WB_ERROR_SHAPE on other
- * sizes and on images without pixels, with WB_ERROR_DTYPE on i32 and i64, with WB_ERROR_NUMBER on a
- * NaN, with WB_ERROR_IO where the file cannot be written. */
+ * clamped. The path ends in .png or has no ending. The file is replaced as a whole or stays as it
+ * was. Fails with WB_ERROR_ARGUMENT on another ending, with WB_ERROR_SHAPE on other sizes and on
+ * images without pixels, with WB_ERROR_DTYPE on i32 and i64, with WB_ERROR_NUMBER on a NaN, with
+ * WB_ERROR_IO where the file cannot be written. */
 WB_API wb_status wb_image_write(const char *path, wb_array *x);
 
 /* ---- curves ---- */

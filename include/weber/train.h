@@ -136,17 +136,18 @@ typedef struct wb_train_desc {
     /* a folder, "run/", or its files' begin and format, "run/net.bson"; a name with another ending
      * of letters, "run.txt", is an error, and "run.txt/" a folder */
     const char *checkpoint;
-    bool share_checkpoint; /* distributed: the newest that rank 0 finds is sent to all */
-    int64_t every;         /* batches from one checkpoint to the next; default: an epoch */
-    int64_t keep;          /* files that stay, the newest; default 3 */
+    bool share_checkpoint;      /* distributed: the newest that rank 0 finds is sent to all */
+    int64_t every;              /* batches from one checkpoint to the next; default: an epoch */
+    int64_t keep WB_DEFAULT(3); /* files that stay, the newest; at least 1 */
     wb_scheduled schedules[WB_SCHEDULES]; /* by batches since the training began, from 1 */
     wb_loader *validation;                /* the model is evaluated on it after each epoch */
     /* for validation: WB_DESC(evaluate, .k = 3); model, loader, loss and user are the ones here */
-    wb_evaluate_desc metrics;
+    wb_evaluate_desc metrics WB_DEFAULT(WB_NOT_GIVEN_(wb_evaluate_desc));
     wb_score_fn *score; /* default: the loss of the validation, else the mean loss of the epoch */
     wb_early_stopping early_stopping; /* {.patience = 5}; default: all epochs */
-    wb_plateau plateau; /* WB_PLATEAU(.factor = 0.1); default: no change of the rate */
-    bool keep_best;     /* the model ends with the arrays of the epoch of the smallest score */
+    /* WB_PLATEAU(.factor = 0.1); default: no change of the rate */
+    wb_plateau plateau WB_DEFAULT(WB_NOT_GIVEN_(wb_plateau));
+    bool keep_best; /* the model ends with the arrays of the epoch of the smallest score */
     wb_named more[WB_MORE_OBJECTS]; /* also in a checkpoint: {{"average", tree}} */
 } wb_train_desc;
 

@@ -146,7 +146,7 @@ void wb_error_add(const char *format, ...) {
 }
 
 bool wb_check_start(const char *function, wb_start start) {
-    if (start == 1) return true;
+    if (start == WB_MADE_) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "%s: the desc lacks its defaults: make it by WB_DESC, as wb_dense_desc d = "
                   "WB_DESC(dense, 2, 3), or call the macro (weber/desc.h)",

@@ -18,12 +18,12 @@ bool wb_getobs_check(const wb_loader_desc *desc) {
     if (wanted ? desc->numobs >= 1 && desc->threads >= 0 && desc->threads <= MOST_THREADS
                : (desc->numobs == 0 || desc->observe) && desc->threads == 0)
         return true;
-    if (wanted && desc->numobs < 1)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "loader: getobs needs .numobs of at least 1, got %lld",
-                      (long long)desc->numobs);
-    else if (wanted)
+    if (desc->threads < 0 || desc->threads > MOST_THREADS)
         (void)wb_fail(WB_ERROR_ARGUMENT, "loader: .threads must be from 0 to %d, got %d",
                       MOST_THREADS, desc->threads);
+    else if (wanted)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "loader: getobs needs .numobs of at least 1, got %lld",
+                      (long long)desc->numobs);
     else
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "loader: .numobs needs .getobs or .observe, .threads .getobs");
@@ -111,7 +111,7 @@ static void get_one(work *w, int64_t i) {
         .count = loader->count,
         .data = data};
     const wb_status status =
-        wb_loader_call(observation.seed, call_getobs, &(call){loader, &observation});
+        wb_loader_call(observation.seed, ".getobs", call_getobs, &(call){loader, &observation});
     if (status != WB_OK) keep_failure(w, i, status);
 }
 

@@ -69,7 +69,8 @@ static wb_array *finish(wb_place_list *places, const wb_sample_desc *desc, bool 
 }
 
 wb_array *wb_oversample_make(wb_array *labels, wb_sample_desc desc) {
-    const double fraction = desc.fraction == 0 ? 1 : desc.fraction;
+    const double fraction = desc.fraction;
+    if (!wb_check_start("oversample", desc.start_)) return NULL;
     if (!(fraction > 0 && fraction <= 1))
         return wb_fail_null(WB_ERROR_ARGUMENT,
                             "oversample: the fraction must be above 0 and at most 1, got %g",
@@ -86,7 +87,8 @@ wb_array *wb_oversample_make(wb_array *labels, wb_sample_desc desc) {
 
 wb_array *wb_undersample_make(wb_array *labels, wb_sample_desc desc) {
     wb_label_groups g;
-    if (desc.fraction != 0)
+    if (!wb_check_start("undersample", desc.start_)) return NULL;
+    if (desc.fraction != 1)
         return wb_fail_null(WB_ERROR_ARGUMENT, "undersample: there is no .fraction, got %g",
                             desc.fraction);
     if (!wb_label_groups_read(&g, "undersample", labels)) return NULL;

@@ -117,7 +117,6 @@ wb_loader *wb_loader_make(wb_loader_desc desc) {
     wb_loader_start_turns(loader);
     loader->epoch = -1;
     loader->desc = desc;
-    if (desc.batchsize == 0) loader->desc.batchsize = 1;
     if (desc.map)
         loader->maps[loader->map_count].fn = desc.map,
         loader->maps[loader->map_count++].user = desc.user;

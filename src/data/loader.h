@@ -87,9 +87,11 @@ wb_status wb_loader_close_turn(wb_loader *loader, bool only_innermost);
 /* False with the error recorded in a function of the user's, where the turn began outside of it. */
 bool wb_loader_may_go_on(const char *function, const wb_loader *loader);
 
-/* Calls fn, which is the user's, on whichever thread this is: with random numbers of its own and in
- * a scope, where arrays that it makes end. Its status, or that of the error it recorded. */
-wb_status wb_loader_call(uint64_t seed, wb_status (*fn)(void *context), void *context);
+/* Calls fn, which is the user's, given as `what`, on whichever thread this is: with random numbers
+ * of its own and in a scope, where arrays that it makes end. Its status, or that of the error it
+ * recorded. */
+wb_status wb_loader_call(uint64_t seed, const char *what, wb_status (*fn)(void *context),
+                         void *context);
 
 /* ---- which observations a batch has (part.c) ---- */
 

@@ -71,8 +71,8 @@ static wb_status call_prepare(void *context) {
 /* Lets the user change the batch's memory. */
 static wb_status prepare(const wb_loader *loader, const wb_batch_memory *memory) {
     const int64_t number = memory->index * loader->shards + loader->shard;
-    return wb_loader_call(wb_order_seed(loader->desc.seed, memory->epoch, number), call_prepare,
-                          &(preparation){&loader->desc, memory});
+    return wb_loader_call(wb_order_seed(loader->desc.seed, memory->epoch, number), ".prepare",
+                          call_prepare, &(preparation){&loader->desc, memory});
 }
 
 static wb_status upload(const wb_loader *loader, wb_loader_slot *s, int64_t size) {

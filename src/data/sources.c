@@ -36,6 +36,13 @@ static bool check_names(const wb_loader_desc *desc) {
             return false;
         }
     }
+    for (int i = 0; i < WB_MORE_ARRAYS; i++) {
+        if (desc->more[i].name || !desc->more[i].array) continue;
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "loader: array %d of .more has no name; the first without one ends the list",
+                      i);
+        return false;
+    }
     return true;
 }
 
@@ -72,7 +79,7 @@ bool wb_loader_check_desc(const wb_loader_desc *desc) {
         status = WB_ERROR_ARGUMENT;
     else if (!wb_getobs_check(desc))
         status = WB_ERROR_ARGUMENT;
-    else if (desc->batchsize < 0 || desc->batchsize > MOST_BATCH)
+    else if (desc->batchsize < 1 || desc->batchsize > MOST_BATCH)
         status = wb_fail(WB_ERROR_ARGUMENT, "loader: batchsize must be from 1 to %lld, got %lld",
                          (long long)MOST_BATCH, (long long)desc->batchsize);
     return status == WB_OK;

@@ -3,6 +3,7 @@
 
 #include <weber/ops.h>
 
+#include "array/use.h"
 #include "array/user_call.h"
 #include "base/memory.h"
 #include "data/places.h"
@@ -35,22 +36,36 @@ typedef struct cut {
     bool by_count;
 } cut;
 
-static bool plan_cut(cut *c, const wb_split_desc *desc, int64_t n) {
+/* Up to the last one that is not 0. */
+static int listed(const wb_split_desc *desc, bool by_count) {
+    int n = WB_MOST_PARTS - 1;
+    while (n > 0 && (by_count ? desc->counts[n - 1] == 0 : desc->at[n - 1] == 0)) n--;
+    return n;
+}
+
+static cut new_cut(const wb_split_desc *desc) {
+    const int counts = listed(desc, true);
+    return (cut){desc, counts ? counts : listed(desc, false), counts > 0};
+}
+
+static bool check_cut(const cut *c, int64_t n) {
+    const double most = c->by_count ? (double)n : 1;
     double sum = 0;
-    *c = (cut){.desc = desc, .by_count = desc->counts[0] != 0};
-    if (c->by_count && desc->at[0] != 0)
+    if (c->by_count && listed(c->desc, false) > 0)
         return wb_fail(WB_ERROR_ARGUMENT, "splitobs: .at or .counts can be given, not both") ==
                WB_OK;
-    while (c->given < WB_MOST_PARTS - 1 &&
-           (c->by_count ? desc->counts[c->given] != 0 : desc->at[c->given] != 0)) {
-        const double part = c->by_count ? (double)desc->counts[c->given] : desc->at[c->given];
+    if (c->given == 0)
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "splitobs: .at, fractions, or .counts, numbers of observations, must be "
+                       "given, above 0") == WB_OK;
+    for (int p = 0; p < c->given; p++) {
+        const double part = c->by_count ? (double)c->desc->counts[p] : c->desc->at[p];
         sum += part;
-        c->given++;
-        if (part > 0 && sum <= (c->by_count ? (double)n : 1 + 1e-9)) continue;
+        if (part > 0 && sum <= (c->by_count ? most : 1 + 1e-9)) continue;
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "splitobs: parts must be positive, and their sum at most %g; part %d is %g, "
                       "the sum up to it %g",
-                      c->by_count ? (double)n : 1, c->given - 1, part, sum);
+                      most, p, part, sum);
         return false;
     }
     return true;
@@ -133,11 +148,12 @@ wb_status wb_splitobs_all_make(int count, wb_array *const *arrays, wb_array **pa
                                wb_split_desc desc) {
     if (!wb_check_list("splitobs", count, arrays) || !wb_check_list("splitobs", count, parts))
         return wb_error_status();
-    const int64_t n = common_count("splitobs", count, arrays);
-    cut c;
-    if (n < 0 || !plan_cut(&c, &desc, n)) return wb_error_status();
+    const cut c = new_cut(&desc);
     const int total = (c.given + 1) * count;
     for (int i = 0; i < total; i++) parts[i] = NULL;
+    const int64_t n = common_count("splitobs", count, arrays);
+    if (n < 0 || !wb_may_use_given("splitobs", desc.stratified, "stratified") || !check_cut(&c, n))
+        return wb_error_status();
     const bool good = desc.shuffle || desc.stratified ? cut_lists(&c, n, count, arrays, parts)
                                                       : cut_views(&c, count, arrays, parts);
     for (int i = 0; !good && i < total; i++) parts[i] = NULL;

@@ -52,14 +52,18 @@ bool wb_loader_open_turn(wb_loader *loader) {
     return false;
 }
 
-wb_status wb_loader_call(uint64_t seed, wb_status (*fn)(void *context), void *context) {
+wb_status wb_loader_call(uint64_t seed, const char *what, wb_status (*fn)(void *context),
+                         void *context) {
     wb_thread *thread = wb_thread_get();
     if (!thread) return WB_ERROR_MEMORY;
     const uint64_t before = thread->seed, counter = thread->counter;
     wb_seed(seed);
     wb_status status = wb_scope_open();
     if (status == WB_OK) {
+        wb_user_call call;
+        wb_user_call_begin(&call, what);
         status = fn(context);
+        (void)wb_user_call_end(&call, "loader");
         (void)wb_scope_close();
     }
     thread->seed = before, thread->counter = counter;

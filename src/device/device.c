@@ -58,7 +58,12 @@ static wb_device cpu = {.name = "CPU",
 const wb_device *wb_cpu_device(void) { return &cpu; }
 const char *wb_device_name(const wb_device *device) { return device ? device->name : "no device"; }
 int wb_threads(void) { return wb_cpu_threads(); }
-void wb_set_threads(int threads) { wb_cpu_set_threads(threads); }
+void wb_set_threads(int threads) {
+    if (threads >= 0)
+        wb_cpu_set_threads(threads);
+    else
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_set_threads: must not be negative, got %d", threads);
+}
 int wb_hold_threads(int threads) { return wb_cpu_hold_threads(threads); }
 
 /* ---- fork: what a device works on is its parent's ---- */

@@ -27,9 +27,23 @@ static bool check_cotangent(const char *function, int i, wb_array *g, const wb_a
 
 static const char *name_of(const wb_function_desc *f) { return f->name ? f->name : "function"; }
 
+/* What a function said, or that it did not keep to its scopes. */
+static wb_status end_call(wb_user_call *call, const char *name, wb_status said) {
+    const bool is_kept = wb_user_call_end(call, name);
+    return said == WB_OK && !is_kept ? wb_error_status() : said;
+}
+
+static void release_user(void (*release)(void *context), void *context, const char *name) {
+    if (!release) return;
+    wb_user_call call;
+    wb_user_call_begin(&call, "its release");
+    release(context);
+    (void)wb_user_call_end(&call, name);
+}
+
 static void release_function(void *context) {
     wb_function_desc *f = context;
-    if (f->release) f->release(f->context);
+    release_user(f->release, f->context, name_of(f));
     wb_release(f);
 }
 
@@ -42,7 +56,7 @@ static void pull_function(void *context, wb_array *o, wb_array *g, const bool *w
     wb_user_call call;
     wb_user_call_begin(&call, "the pullback");
     wb_status status = f->pullback(f->context, o, g, count, o->inputs + 1, cotangents);
-    if (!wb_user_call_end(&call, name_of(f)) && status == WB_OK) status = wb_error_status();
+    status = end_call(&call, name_of(f), status);
     if (status != WB_OK) (void)wb_fail(status, "%s: the pullback failed", name_of(f));
     for (int i = 0; status == WB_OK && i < count; i++)
         if (want[i + 1] && check_cotangent(name_of(f), i, cotangents[i], o->inputs[i + 1]))
@@ -64,7 +78,7 @@ static wb_array *function_node(const wb_function_desc *desc, int count, wb_array
     wb_array *y = value_of(desc, count, arrays);
     wb_function_desc *f = y ? wb_alloc(sizeof *f) : NULL;
     if (!f) {
-        if (desc->release) desc->release(desc->context);
+        release_user(desc->release, desc->context, name_of(desc));
         return NULL;
     }
     *f = *desc;
@@ -80,7 +94,7 @@ static bool check_function(const wb_function_desc *f, int count, wb_array *const
 
 wb_array *wb_function_make(int count, wb_array *const *arrays, wb_function_desc desc) {
     if (check_function(&desc, count, arrays)) return function_node(&desc, count, arrays);
-    if (desc.release) desc.release(desc.context);
+    release_user(desc.release, desc.context, name_of(&desc));
     return NULL;
 }
 
@@ -99,7 +113,7 @@ static const char *host_name(const wb_host_function_desc *f) {
 
 static void release_host(void *context) {
     host_function *h = context;
-    if (h->desc.release) h->desc.release(h->desc.context);
+    release_user(h->desc.release, h->desc.context, host_name(&h->desc));
     wb_release(h->numbers);
     wb_release(h->cotangents);
     wb_release(h);
@@ -197,7 +211,10 @@ static bool call_pullback(host_function *h, wb_array *o, wb_array *g, const bool
     const void *y = wb_read_begin(o->inputs[0]), *cotangent = y ? wb_read_begin(g) : NULL;
     wb_status status = cotangent && read_all(h, count, o->inputs + 1) ? WB_OK : WB_ERROR_MEMORY;
     if (status == WB_OK) {
+        wb_user_call call;
+        wb_user_call_begin(&call, "the pullback");
         status = h->desc.pullback(h->desc.context, count, h->numbers, y, cotangent, h->cotangents);
+        status = end_call(&call, host_name(&h->desc), status);
         if (status != WB_OK) (void)wb_fail(status, "%s: the pullback failed", host_name(&h->desc));
     }
     end_reading(h, o->inputs + 1);
@@ -240,7 +257,10 @@ static wb_array *host_value(host_function *h, int count, wb_array *const *arrays
     if (status == WB_OK) status = wb_evaluate_roots(count, arrays);
     if (status == WB_OK && !read_all(h, count, arrays)) status = WB_ERROR_MEMORY;
     if (status == WB_OK) {
+        wb_user_call call;
+        wb_user_call_begin(&call, "the function");
         status = f->value(f->context, count, h->numbers, result);
+        status = end_call(&call, host_name(f), status);
         if (status != WB_OK) (void)wb_fail(status, "%s: the function failed", host_name(f));
     }
     end_reading(h, arrays);
@@ -264,7 +284,7 @@ static bool check_host(const wb_host_function_desc *f, int count, wb_array *cons
 wb_array *wb_host_function_make(int count, wb_array *const *arrays, wb_host_function_desc desc) {
     host_function *h = check_host(&desc, count, arrays) ? host_new(&desc, count) : NULL;
     if (!h) {
-        if (desc.release) desc.release(desc.context);
+        release_user(desc.release, desc.context, host_name(&desc));
         return NULL;
     }
     wb_array *y = host_value(h, count, arrays);

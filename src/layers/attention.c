@@ -114,7 +114,8 @@ static bool takes_alone(int count) {
 
 static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
     wb_attention_layer *l = attention_of(layer);
-    wb_attention_desc d = {.heads = l->desc.heads, .causal = l->desc.causal};
+    wb_attention_desc d =
+        WB_DESC(attention, NULL, .heads = l->desc.heads, .causal = l->desc.causal);
     if (has_cache(l) && !takes_alone(count)) return 0;
     if (!take_inputs(count, inputs, &d)) return 0;
     if (wb_is_active(l->attn_drop)) d.dropout = l->desc.dropout;
@@ -141,7 +142,7 @@ static const char *const sizes[] = {"in", "k_in", "v_in", "qk", "v", "out"};
 static const wb_field fields[] = {
     ROW("in", in, WB_FIELD_PAIR, .usual = -1, .low = 1, .form = "(q, k, v) => (qk, v) => out",
         .choices = sizes, .text_only = true),
-    ROW("nheads", heads, WB_FIELD_INTEGER, .usual = 8, .low = 1),
+    ROW("nheads", heads, WB_FIELD_INTEGER, .usual = 8, .low = 1, .zero_counts = true),
     CHILD("q_proj", Q),
     CHILD("k_proj", K),
     CHILD("v_proj", V),

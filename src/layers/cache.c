@@ -69,7 +69,8 @@ static bool visit(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
     wb_positions *p = wb_positions_of(layer);
     const wb_layer_class *k = layer->class_;
     if (!p) return true;
-    const int64_t most = k->most_positions ? k->most_positions(layer) : INT64_MAX;
+    int64_t most;
+    if (!wb_class_most_positions(layer, &most)) return false;
     if (most == 0) return true;
     if (v->length > most) {
         (void)wb_fail(WB_ERROR_ARGUMENT,

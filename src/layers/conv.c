@@ -37,8 +37,8 @@ bool wb_check_image(const wb_array *x, int n, int64_t channels) {
     return false;
 }
 
-void wb_window_pad(wb_window_desc *window, const int64_t *pad) {
-    for (int i = 0; i < WB_MOST_SIZES; i++) {
+void wb_window_pad(int n, const int64_t *pad, wb_window_desc *window) {
+    for (int i = 0; i < n; i++) {
         window->pad[i] = pad[i] ? pad[i] : WB_NONE_;
         window->pad_more[i] = pad[WB_MOST_SIZES + i];
     }
@@ -51,7 +51,7 @@ static wb_array *forward_window(wb_layer *layer, wb_array *x, bool is_flipped) {
     if (!wb_check_image(x, n, c->in)) return NULL;
     memcpy(window.stride, c->stride, sizeof window.stride);
     memcpy(window.dilation, c->dilation, sizeof window.dilation);
-    wb_window_pad(&window, c->pad);
+    wb_window_pad(n, c->pad, &window);
     x = wb_convert_input(x, c->given_weight);
     wb_array *y = x ? wb_conv_op_make(x, c->given_weight, window) : NULL;
     if (y && c->given_bias) y = wb_add(y, wb_beside_channels(c->given_bias, y));

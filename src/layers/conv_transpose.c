@@ -45,7 +45,7 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     result_sizes(d, n, x, sizes);
     memcpy(window.stride, d->stride, sizeof window.stride);
     memcpy(window.dilation, d->dilation, sizeof window.dilation);
-    wb_window_pad(&window, d->pad);
+    wb_window_pad(n, d->pad, &window);
     take_outpad(d, n, sizes, &window, beyond);
     x = wb_convert_input(x, d->given_weight);
     wb_array *y = x ? wb_conv_data_make(x, d->given_weight, sizes, window) : NULL;

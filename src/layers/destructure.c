@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "array/use.h"
+#include "array/user_call.h"
 #include "base/memory.h"
 #include "layers/layer.h"
 #include "ops/ops.h"
@@ -199,7 +200,10 @@ typedef struct call {
 
 static void call_it(void *context, wb_layer *model) {
     call *c = context;
+    wb_user_call of_fn;
+    wb_user_call_begin(&of_fn, "the function");
     c->result = c->fn(c->context, model);
+    if (!wb_user_call_end(&of_fn, "call_with")) c->result = NULL;
     if (!c->result && !wb_failed())
         (void)wb_fail(WB_ERROR_ARGUMENT, "call_with: the function returned NULL");
 }

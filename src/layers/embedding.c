@@ -58,8 +58,10 @@ static bool complete(wb_layer *layer) {
     const bool is_new = !d->given_weight;
     if (d->padding_idx > d->in) {
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "Embedding: padding_idx must be a word, 0 to %lld, got %lld",
-                      (long long)d->in - 1, (long long)d->padding_idx - 1);
+                      "Embedding: padding_idx must be one of the words, from 0 to %lld in C and "
+                      "from 1 to %lld in text, got %lld, which is %lld in text",
+                      (long long)d->in - 1, (long long)d->in, (long long)d->padding_idx - 1,
+                      (long long)d->padding_idx);
         return false;
     }
     return wb_layer_fill(layer, &d->given_weight, d->init ? d->init : wb_normal_init, d->dtype, 2,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "array/thread.h"
+#include "array/user_call.h"
 #include "base/memory.h"
 #include "layers/layer.h"
 #include "ops/ops.h"
@@ -32,7 +33,10 @@ static wb_array *probed(wb_activation *activation, wb_array *probe) {
     const bool is_inner = thread->is_sizing;
     const uint64_t counter = thread->counter;
     thread->is_sizing = true;
+    wb_user_call call;
+    wb_user_call_begin(&call, "the function");
     wb_array *y = activation(probe);
+    if (!wb_user_call_end(&call, NULL)) y = NULL;
     thread->is_sizing = is_inner, thread->counter = counter;
     return y;
 }

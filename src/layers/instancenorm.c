@@ -64,7 +64,7 @@ static const wb_field fields[] = {
     ROW(given_mean, "μ", WB_FIELD_STATE, .with = PLACE(track_stats)),
     ROW(given_variance, "σ²", WB_FIELD_STATE, .with = PLACE(track_stats)),
     ROW(eps, "eps", WB_FIELD_REAL, .flux = "ϵ", .usual = 1e-5, .is_above = true),
-    ROW(momentum, "momentum", WB_FIELD_REAL, .usual = 0.1, .high = 1, .is_above = true),
+    ROW(momentum, "momentum", WB_FIELD_REAL, .usual = 0.1, .high = 1),
     ROW(affine, "affine", WB_FIELD_BOOL, .since = 11, .rank = -1),
     ROW(track_stats, "track_stats", WB_FIELD_BOOL, .since = 11, .rank = -1),
     {.name = "active", .kind = WB_FIELD_MODE},

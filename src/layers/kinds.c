@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "layers/kinds.h"
@@ -12,6 +13,9 @@
 static bool in_range(const wb_field *f, double x) {
     return (f->is_above ? x > f->low : x >= f->low) && (f->high == 0 || x <= f->high);
 }
+
+/* A 0 in the row's member. */
+static bool stands_for_usual(const wb_field *f) { return !f->zero_counts && !in_range(f, 0); }
 
 void wb_range_text(const wb_field *f, char *text, size_t size) {
     const bool is_real = f->kind == WB_FIELD_REAL;
@@ -102,7 +106,7 @@ static void derive_pair(const wb_member *m, const wb_array *given) {
 }
 
 /* A number that is not given is the one before in its group. */
-static void complete_pair(const wb_member *m) {
+static bool complete_pair(const wb_member *m) {
     int64_t *x = m->numbers;
     int counts[WB_MOST_GROUPS];
     const int groups = wb_pair_groups(m->field, counts);
@@ -111,6 +115,7 @@ static void complete_pair(const wb_member *m) {
         for (int i = 1; i < counts[g]; i++)
             if (x[i] == 0) x[i] = x[i - 1];
     }
+    return true;
 }
 
 static bool check_pair(const wb_member *m) {
@@ -129,25 +134,36 @@ static bool check_pair(const wb_member *m) {
 
 static void begin_integer(const wb_member *m) { *m->numbers = (int64_t)m->field->usual; }
 
-static void complete_integer(const wb_member *m) {
-    set_integer(m->numbers, in_range(m->field, 0) ? 0 : (int64_t)m->field->usual);
+/* Any number may be meant, also those that stand for something in lists. */
+static bool complete_integer(const wb_member *m) {
+    if (*m->numbers == 0 && stands_for_usual(m->field)) *m->numbers = (int64_t)m->field->usual;
+    return true;
 }
 
-static bool is_usual_integer(const wb_member *m) { return (double)*m->numbers == m->field->usual; }
+static bool is_usual_integer(const wb_member *m) { return *m->numbers == (int64_t)m->field->usual; }
 
 /* ---- REAL ---- */
 
 static void begin_real(const wb_member *m) { *m->reals = m->field->usual; }
 
-static void complete_real(const wb_member *m) {
+static bool complete_real(const wb_member *m) {
     double *x = m->reals;
-    if (*x == 0) *x = signbit(*x) || in_range(m->field, 0) ? 0 : m->field->usual;
+    if (*x == 0) *x = signbit(*x) || !stands_for_usual(m->field) ? 0 : m->field->usual;
+    return true;
+}
+
+/* With as many digits as tell it from its neighbours. */
+static void exact_text(double x, char *text, size_t size) {
+    for (int digits = 6; digits <= 17; digits++) {
+        (void)snprintf(text, size, "%.*g", digits, x);
+        if (strtod(text, NULL) == x) return;
+    }
 }
 
 /* No setting is infinite: files could not say it. */
 static bool check_number(const wb_member *m, double x) {
     char got[40];
-    (void)snprintf(got, sizeof got, "%g", x);
+    exact_text(x, got, sizeof got);
     if (!in_range(m->field, x)) return fail_range(m, m->field->name, got);
     return !isinf(x) || wb_member_fail(m, "%s must be finite, got %s", m->field->name, got);
 }
@@ -189,6 +205,10 @@ static bool check_instead(const wb_member *m) {
 }
 
 static bool check_reals(const wb_member *m) {
+    for (int i = wb_count_reals(m->reals); i < WB_MOST_SIZES; i++)
+        if (m->reals[i] != 0)
+            return wb_member_fail(m, "%s must not have a 0 before number %d, which is %g",
+                                  m->field->name, i + 1, m->reals[i]);
     for (int i = 0; i < wb_count_reals(m->reals); i++)
         if (!check_number(m, m->reals[i])) return false;
     return check_instead(m);
@@ -225,16 +245,31 @@ static void derive_sizes(const wb_member *m, const wb_array *given) {
         memcpy(m->numbers, given->sizes, (size_t)given->ndim * sizeof *m->numbers);
 }
 
-/* The first of SIZES has to be there. */
-static bool check_list(const wb_member *m) {
+/* Whether `count` numbers are within the range; at least one has to be there. */
+static bool check_numbers(const wb_member *m, int count) {
     int64_t got[WB_MAX_DIMS] = {0};
-    bool good = m->n > 0;
-    for (int i = 0; i < m->n; i++) {
+    bool good = count > 0;
+    for (int i = 0; i < count; i++) {
         got[i] = wb_said(m->numbers[i]);
         good = good && in_range(m->field, (double)m->numbers[i]);
     }
-    return good || fail_range(m, m->field->name, wb_sizes_text(m->n ? m->n : 1, got));
+    return good || fail_range(m, m->field->name, wb_sizes_text(count ? count : 1, got));
 }
+
+/* A 0 between others is one of them, not the end. */
+static bool check_sizes(const wb_member *m) {
+    int count = wb_field_most(m->field);
+    while (count > 0 && m->numbers[count - 1] == 0) count--;
+    for (int i = 0; i < count; i++)
+        if (m->numbers[i] == WB_SAME_)
+            return wb_member_fail(m,
+                                  "%s says how many dimensions there are: write its numbers alone, "
+                                  "as {3, 3}, not WB_ALL or WB_EACH",
+                                  m->field->name);
+    return check_numbers(m, count);
+}
+
+static bool check_each(const wb_member *m) { return check_numbers(m, m->n); }
 
 static void put_sizes(wb_writer *w, const wb_member *m) {
     for (int i = 0; m->field->spread && i < m->n; i++)
@@ -252,14 +287,16 @@ static int64_t usual_each(const wb_member *m, int i) {
     return m->field->usual >= 0 ? (int64_t)m->field->usual : m->sizes[i];
 }
 
-static void complete_each(const wb_member *m) {
+static bool complete_each(const wb_member *m) {
     int64_t *x = m->numbers;
     wb_spread_all(m->n, x);
+    if (m->field->low > 0 && wb_has_gap(m->n, x)) return check_each(m);
     if (m->field->low > 0) wb_repeat_last(m->n, x); /* else a 0 may be meant */
     for (int i = 0; i < WB_MOST_SIZES; i++) {
         if (i >= m->n) x[i] = 0;
         if (i < m->n) set_integer(&x[i], usual_each(m, i));
     }
+    return true;
 }
 
 static void put_each(wb_writer *w, const wb_member *m) {
@@ -281,10 +318,13 @@ static void put_default_each(wb_writer *w, const wb_field *f) {
 
 /* ---- PADDING ---- */
 
+static bool complete_padding(const wb_member *m) {
+    wb_plain_numbers(m->n, m->numbers + WB_MOST_SIZES);
+    return wb_check_padding(m->layer->class_->name, m->n, m->numbers);
+}
+
 static bool check_padding(const wb_member *m) {
     int64_t *pad = m->numbers, *more = pad + WB_MOST_SIZES;
-    wb_plain_numbers(m->n, more);
-    if (!wb_check_padding(m->layer->class_->name, m->n, pad)) return false;
     for (int i = 0; i < WB_MOST_SIZES; i++) {
         if (i >= m->n) pad[i] = more[i] = 0;
         if (!wb_window_takes(pad[i], 0))
@@ -376,19 +416,42 @@ static void put_choices(wb_writer *w, const wb_field *f) {
 
 /* ---- NAME ---- */
 
-static void complete_name(const wb_member *m) {
-    if (!*m->name) (void)snprintf(m->name, WB_NAME_BYTES, "%s", m->field->choices[0]);
+static bool complete_name(const wb_member *m) {
+    if (!*m->name && m->field->choices)
+        (void)snprintf(m->name, WB_NAME_BYTES, "%s", m->field->choices[0]);
+    return true;
 }
 
-static void put_name(wb_writer *w, const wb_member *m) { wb_put(w, ":%s", m->name); }
+static bool check_name(const wb_member *m) {
+    return memchr(m->name, 0, WB_NAME_BYTES) ||
+           wb_member_fail(m, "%s must be shorter than %d bytes", m->field->name, WB_NAME_BYTES);
+}
 
-static void put_default_name(wb_writer *w, const wb_field *f) { wb_put(w, ":%s", f->choices[0]); }
+static bool is_plain(const char *name) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_!.";
+    while (*name && (strchr(plain, *name) || (unsigned char)*name >= 0x80)) name++;
+    return *name == 0;
+}
+
+/* :weight, or :var"any text", with a backslash before " and itself, as Julia has it. */
+static void put_name(wb_writer *w, const wb_member *m) {
+    const bool plain = *m->name && is_plain(m->name);
+    wb_put(w, plain ? ":" : ":var\"");
+    for (const char *at = m->name; *at; at++)
+        wb_put(w, "%s%c", *at == '"' || *at == '\\' ? "\\" : "", *at);
+    wb_put(w, plain ? "" : "\"");
+}
+
+static void put_default_name(wb_writer *w, const wb_field *f) {
+    wb_put(w, ":%s", f->choices ? f->choices[0] : f->name);
+}
 
 /* ---- ACTIVATION, CONNECTION ---- */
 
 /* The identity is written, and saved, as no activation. */
-static void complete_activation(const wb_member *m) {
+static bool complete_activation(const wb_member *m) {
     if (*m->activation == wb_identity && m->field->usual == 0) *m->activation = NULL;
+    return true;
 }
 
 static void put_activation(wb_writer *w, const wb_member *m) {
@@ -490,22 +553,23 @@ const wb_kind_row wb_kind_rows[WB_FIELD_KINDS] = {
         .bytes = sizeof(int), .is_optional = true, .check = check_choice, .put = put_choice,
         .is_usual = is_usual_choice, .put_default = put_choices},
     [WB_FIELD_NAME] = {
-        .bytes = WB_NAME_BYTES, .is_ended = true, .complete = complete_name, .put = put_name,
-        .put_default = put_default_name},
+        .bytes = WB_NAME_BYTES, .is_ended = true, .complete = complete_name, .check = check_name,
+        .put = put_name, .put_default = put_default_name},
     [WB_FIELD_REALS] = {
         .bytes = WB_MOST_SIZES * sizeof(double), .check = check_reals, .put = put_reals,
         .put_default = put_own_name, .put_names = put_own_name},
     [WB_FIELD_SIZES] = {
         .bytes = sizeof(int64_t), .count = wb_field_most, .is_positional = true,
-        .derive = derive_sizes, .check = check_list, .put = put_sizes,
+        .derive = derive_sizes, .check = check_sizes, .put = put_sizes,
         .put_default = put_default_sizes, .put_names = put_own_name},
     [WB_FIELD_EACH] = {
         .bytes = WB_MOST_SIZES * sizeof(int64_t), .per_size = 1, .complete = complete_each,
-        .check = check_list, .put = put_each, .is_usual = is_usual_each,
+        .check = check_each, .put = put_each, .is_usual = is_usual_each,
         .put_default = put_default_each, .put_names = put_own_name},
     [WB_FIELD_PADDING] = {
-        .bytes = 2 * WB_MOST_SIZES * sizeof(int64_t), .per_size = 2, .check = check_padding,
-        .put = put_padding, .put_names = put_own_name},
+        .bytes = 2 * WB_MOST_SIZES * sizeof(int64_t), .per_size = 2,
+        .complete = complete_padding, .check = check_padding, .put = put_padding,
+        .put_names = put_own_name},
     [WB_FIELD_DIMS] = {
         .bytes = sizeof(unsigned), .check = check_dims, .put = put_dims,
         .put_default = put_default_dims},

@@ -51,10 +51,10 @@ typedef struct wb_kind_row {
     uint8_t most_byte; /* what its byte is at most; 0: anything */
 
     /* What they do; NULL: nothing. In a new struct; from the array that the row is given by; in
-     * place of what is not given. */
+     * place of what is not given, once: false with the error recorded. */
     void (*begin)(const wb_member *member);
     void (*derive)(const wb_member *member, const wb_array *given);
-    void (*complete)(const wb_member *member);
+    bool (*complete)(const wb_member *member);
     bool (*check)(const wb_member *member); /* its range; false with the error recorded */
 
     void (*put)(wb_writer *writer, const wb_member *member); /* its value */

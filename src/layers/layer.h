@@ -340,6 +340,9 @@ bool wb_setting_text(const wb_layer *layer, const wb_field *field, wb_real_write
 /* Its value alone, also where it is the usual one; false if it is not a setting. */
 bool wb_setting_value(const wb_layer *layer, const wb_field *field, wb_real_writer *real,
                       char *text, size_t size_bytes);
+/* What the class has as describe, which is not NULL, and most_positions (NULL: any number). */
+void wb_class_describe(const wb_layer *layer, bool is_brief, char *text, size_t size_bytes);
+bool wb_class_most_positions(const wb_layer *layer, int64_t *most);
 /* "Dense(784 => 128, relu)" for people, numbers with six digits. */
 void wb_layer_describe(const wb_layer *layer, bool is_brief, char *text, size_t size_bytes);
 void wb_short_real(double value, char *text, size_t size_bytes);
@@ -392,8 +395,8 @@ wb_layer *wb_layer_make(const wb_layer_class *layer_class, const void *desc, siz
 /* The same of a desc that begins with start_, which is an error if a macro has not made it. */
 wb_layer *wb_layer_of_desc(const wb_layer_class *layer_class, const void *desc, size_t desc_bytes);
 
-/* Numbers that are not given, by the class's derive or its rows. */
-void wb_layer_derive(wb_layer *layer);
+/* Numbers that are not given, by the class's derive or its rows. False with the error recorded. */
+bool wb_layer_derive(wb_layer *layer);
 
 /* For `complete`: the array of a slot, where it is not given, by init; NULL where a setting says
  * that it is not there. False with the error recorded if it has other sizes or is not floating. */
@@ -413,8 +416,8 @@ bool wb_check_image(const wb_array *x, int n, int64_t channels);
 bool wb_check_pads(const wb_layer_class *k, const int64_t *pad, bool same_pad);
 /* pad and pad_more for ceil(size / stride) results; dilation NULL: 1. */
 void wb_pad_to_same(const int64_t *kernel, const int64_t *dilation, int64_t *pad);
-/* The numbers of a PADDING for an operation, where 0 has to be said. */
-void wb_window_pad(wb_window_desc *window, const int64_t *pad);
+/* The numbers of a PADDING for an operation over n dimensions, where 0 has to be said. */
+void wb_window_pad(int n, const int64_t *pad, wb_window_desc *window);
 
 /* ---- classes (classes.c) ---- */
 

@@ -19,7 +19,7 @@ static bool window_of(const wb_layer *layer, const wb_array *x, const int64_t *s
     int n;
     memcpy(window->kernel, wb_layer_sizes(layer, &n), sizeof window->kernel);
     memcpy(window->stride, stride, sizeof window->stride);
-    wb_window_pad(window, pad);
+    wb_window_pad(n, pad, window);
     if (x->ndim == n + 2) return true;
     (void)wb_fail(WB_ERROR_SHAPE,
                   "input has %d dimensions in %s, %d wanted: %d spatial, channels, batch", x->ndim,
@@ -83,7 +83,7 @@ wb_layer *wb_meanpool_make(wb_pool_desc desc) { return make(&wb_meanpool_class, 
 
 static const wb_field lp_fields[] = {
     POOL_ROWS(wb_lppool_layer),
-    WB_ROW(wb_lppool_layer, p, WB_FIELD_REAL, .usual = 2, .is_above = true),
+    WB_ROW(wb_lppool_layer, p, WB_FIELD_REAL, .usual = 2, .is_above = true, .zero_counts = true),
 };
 
 static bool lp_complete(wb_layer *layer) {

@@ -57,8 +57,10 @@ static wb_array *forward_rotary(wb_layer *layer, wb_array *x) {
 }
 
 static const wb_field fields[] = {
-    WB_ROW(wb_rotary_positions_layer, heads, WB_FIELD_INTEGER, .usual = 1, .low = 1),
-    WB_ROW(wb_rotary_positions_layer, base, WB_FIELD_REAL, .usual = 1e4, .is_above = true),
+    WB_ROW(wb_rotary_positions_layer, heads, WB_FIELD_INTEGER, .usual = 1, .low = 1,
+           .zero_counts = true),
+    WB_ROW(wb_rotary_positions_layer, base, WB_FIELD_REAL, .usual = 1e4, .is_above = true,
+           .zero_counts = true),
 };
 
 const wb_layer_class wb_rotary_positions_class = {

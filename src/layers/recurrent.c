@@ -1,5 +1,6 @@
 /* Recurrent layers and their cells: RNN, LSTM, GRU (Cho et al. 2014, version 1) and GRUv3. A layer
  * runs its cell over the steps by wb_scan. */
+#include <math.h>
 #include <string.h>
 #include <weber/scan.h>
 
@@ -235,6 +236,11 @@ static bool check_desc(const wb_layer *layer, const struct kind *kind, const wb_
     if (has_bias_h && kind->step == gru_v3) return refuse(layer, "bias_h", "an RNN, LSTM or GRU");
     if (d->given_cell0 && !is_lstm) return refuse(layer, "cell0", "an LSTM");
     if (d->forget_bias != 0 && !is_lstm) return refuse(layer, "forget_bias", "an LSTM");
+    if (!isfinite(d->forget_bias)) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: forget_bias must be finite, got %g",
+                      layer->class_->name, d->forget_bias);
+        return false;
+    }
     if (d->forget_bias == 0 || (d->bias && !d->given_bias)) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: forget_bias is for a bias that is made, not for %s",
                   layer->class_->name, d->given_bias ? "a given one" : "none");

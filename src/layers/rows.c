@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "array/use.h"
+#include "array/user_call.h"
 #include "layers/kinds.h"
 #include "ops/ops.h"
 
@@ -60,14 +61,48 @@ static bool check_surplus(const wb_member *m) {
     return true;
 }
 
-void wb_layer_derive(wb_layer *layer) {
+/* ---- functions of the class ---- */
+
+static bool derive(wb_layer *layer) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "its derive function");
+    layer->class_->derive(layer);
+    return wb_user_call_end(&call, layer->class_->name);
+}
+
+static bool complete_own(wb_layer *layer) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "its complete function");
+    const bool good = layer->class_->complete(layer);
+    return wb_user_call_end(&call, layer->class_->name) && good;
+}
+
+void wb_class_describe(const wb_layer *layer, bool is_brief, char *text, size_t size) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "its describe function");
+    layer->class_->describe(layer, is_brief, text, size);
+    (void)wb_user_call_end(&call, layer->class_->name);
+}
+
+bool wb_class_most_positions(const wb_layer *layer, int64_t *most) {
     const wb_layer_class *k = layer->class_;
-    if (k->derive) k->derive(layer);
-    for (int i = 0; !k->derive && i < k->field_count; i++) {
+    *most = INT64_MAX;
+    if (!k->most_positions) return true;
+    wb_user_call call;
+    wb_user_call_begin(&call, "its most_positions function");
+    *most = k->most_positions(layer);
+    return wb_user_call_end(&call, k->name);
+}
+
+bool wb_layer_derive(wb_layer *layer) {
+    const wb_layer_class *k = layer->class_;
+    if (k->derive) return derive(layer);
+    for (int i = 0; i < k->field_count; i++) {
         const wb_member m = wb_member_of(layer, &k->fields[i]);
         const wb_array *given = array_at(layer, m.field->given_by);
         if (given && wb_kind_of(m.field)->derive) wb_kind_of(m.field)->derive(&m, given);
     }
+    return true;
 }
 
 /* In the order of the rows, with defaults first where they are wanted. */
@@ -76,7 +111,7 @@ static bool check_fields(const wb_layer *layer, bool with_defaults) {
         const wb_member m = wb_member_of(layer, &layer->class_->fields[i]);
         const wb_kind_row *kind = wb_kind_of(m.field);
         if (!check_surplus(&m)) return false;
-        if (with_defaults && kind->complete) kind->complete(&m);
+        if (with_defaults && kind->complete && !kind->complete(&m)) return false;
         if (kind->check && !array_at(layer, m.field->given_by) && !kind->check(&m)) return false;
     }
     return true;
@@ -86,8 +121,8 @@ bool wb_layer_check_settings(wb_layer *layer) { return check_fields(layer, false
 
 static bool complete(wb_layer *layer) {
     const wb_layer_class *k = layer->class_;
-    wb_layer_derive(layer);
-    return check_fields(layer, true) && (!k->complete || k->complete(layer));
+    return wb_layer_derive(layer) && check_fields(layer, true) &&
+           (!k->complete || complete_own(layer));
 }
 
 /* ---- making ---- */
@@ -148,6 +183,14 @@ static const wb_field *field_of(const wb_layer *layer, wb_array *const *slot) {
     return NULL;
 }
 
+static wb_array *filled(const char *name, wb_init *init, wb_dtype dtype, int ndim,
+                        const int64_t *sizes) {
+    wb_user_call call;
+    wb_user_call_begin(&call, ".init");
+    wb_array *x = init(ndim, sizes, dtype);
+    return wb_user_call_end(&call, name) ? x : NULL;
+}
+
 bool wb_layer_fill(wb_layer *layer, wb_array **slot, wb_init *init, wb_dtype dtype, int ndim,
                    const int64_t *sizes) {
     const wb_field *f = field_of(layer, slot);
@@ -158,7 +201,7 @@ bool wb_layer_fill(wb_layer *layer, wb_array **slot, wb_init *init, wb_dtype dty
                       wb_dtype_name(dtype));
         return false;
     }
-    if (!*slot) *slot = wb_hold(init(ndim, sizes, dtype));
+    if (!*slot) *slot = wb_hold(filled(name, init, dtype, ndim, sizes));
     const wb_array *x = *slot;
     if (!x) return false;
     if (x->ndim != ndim)

@@ -153,7 +153,7 @@ void wb_layer_describe(const wb_layer *layer, bool is_brief, char *text, size_t 
     const wb_layer_class *k = layer->class_;
     char settings[400];
     if (k->describe) {
-        k->describe(layer, is_brief, text, size);
+        wb_class_describe(layer, is_brief, text, size);
         return;
     }
     (void)settings_text(layer, is_brief, wb_short_real, settings, sizeof settings);

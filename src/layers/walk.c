@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "array/use.h"
+#include "array/user_call.h"
 #include "base/memory.h"
 #include "evaluate/evaluate.h"
 #include "layers/layer.h"
@@ -14,6 +15,7 @@ typedef struct pair {
 } pair;
 
 typedef struct mapping {
+    const char *function; /* of the library, for errors */
     wb_leaf_fn *fn;
     void *user;
     pair *pairs;
@@ -62,6 +64,16 @@ static wb_array *untied(mapping *m, const wb_array *x, wb_array *y) {
     return wb_table_add(&m->made, (uint64_t)(uintptr_t)y) ? y : NULL;
 }
 
+static wb_array *call(const mapping *m, const char *path, wb_array *x) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "the function");
+    wb_array *y = m->fn(m->user, path, x);
+    if (!wb_user_call_end(&call, m->function)) return NULL;
+    if (!y && !wb_failed())
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the function gave NULL for %s", m->function, path);
+    return y;
+}
+
 /* fn's result for the array at path, the same for the same array; belongs to the scope. */
 static wb_array *map_array(mapping *m, const wb_path *path, wb_array *x) {
     wb_array *y = known(m, x);
@@ -69,9 +81,7 @@ static wb_array *map_array(mapping *m, const wb_path *path, wb_array *x) {
     if (map_view(m, x, &y)) return y && remember(m, x, y, true) ? y : NULL;
     char text[WB_PATH_BYTES];
     wb_path_text(path, text, sizeof text);
-    y = untied(m, x, m->fn(m->user, text, x));
-    if (!y && !wb_failed())
-        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_map: the function gave NULL for %s", text);
+    y = untied(m, x, call(m, text, x));
     return y && remember(m, x, y, true) ? y : NULL;
 }
 
@@ -181,7 +191,7 @@ wb_layer *wb_map(wb_leaf_fn *fn, void *user, wb_layer *model) {
     if (!wb_check_layer("wb_map", model)) return NULL;
     if (!fn) return wb_fail_argument_null("wb_map", "the function");
     if (wb_model_evaluate(model) != WB_OK || !wb_scope_begin()) return NULL;
-    mapping m = {.fn = fn, .user = user};
+    mapping m = {.function = "wb_map", .fn = fn, .user = user};
     wb_layer *copy = map_layer(&m, NULL, model);
     release(&m);
     return wb_layer_finish(copy, copy == NULL);
@@ -212,8 +222,9 @@ static bool plan_place(wb_visitor *visitor, const wb_path *path, wb_array **slot
 }
 
 bool wb_exchange_walk(wb_exchange *e, wb_leaf_fn *fn, void *user, wb_layer *model) {
-    walker w = {
-        .visitor = {.array = plan_place}, .mapping = {.fn = fn, .user = user}, .exchange = e};
+    walker w = {.visitor = {.array = plan_place},
+                .mapping = {.function = "wb_walk", .fn = fn, .user = user},
+                .exchange = e};
     const bool good = wb_visit(&w.visitor, model);
     release(&w.mapping);
     return good;

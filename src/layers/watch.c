@@ -3,6 +3,7 @@
 #include "layers/watch.h"
 
 #include "array/thread.h"
+#include "array/user_call.h"
 #include "base/memory.h"
 #include "ops/custom.h"
 
@@ -29,6 +30,13 @@ void wb_watch_end(wb_watcher before) { set_watcher(before); }
 
 bool wb_is_watched(void) { return watcher().fn != NULL; }
 
+static void call(wb_watch_fn *fn, void *user, const char *path, wb_array *x, bool is_gradient) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "the function");
+    fn(user, path, x, is_gradient);
+    (void)wb_user_call_end(&call, "wb_watch_layers");
+}
+
 /* What a result is shown by, when its gradient is taken. */
 typedef struct place {
     wb_watch_fn *fn;
@@ -45,7 +53,7 @@ static void release(void *context) {
 static void pull(void *context, wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     const place *p = context;
     (void)o, (void)want;
-    p->fn(p->user, p->path, g, true);
+    call(p->fn, p->user, p->path, g, true);
     out[1] = g;
 }
 
@@ -61,7 +69,7 @@ static wb_array *shown(const wb_watcher *w, const char *path, wb_array *x) {
 bool wb_show_results(const char *path, int count, wb_array **results) {
     const wb_watcher w = watcher(); /* which fn may change or end */
     for (int i = 0; i < count; i++) {
-        w.fn(w.user, path, results[i], false);
+        call(w.fn, w.user, path, results[i], false);
         if (wb_failed()) return false;
         const bool is_wanted = wb_dtype_is_float(wb_dtype_of(results[i]));
         if (is_wanted && !(results[i] = shown(&w, path, results[i]))) return false;

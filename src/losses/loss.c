@@ -49,7 +49,7 @@ static const member members[] = {
 
 /* Whether the member is another than by default. */
 static bool is_given(const wb_loss_desc *d, const member *m) {
-    static const wb_loss_desc usual = {WB_DEFAULTS_loss.start_ = 1};
+    static const wb_loss_desc usual = {WB_DEFAULTS_loss.start_ = WB_MADE_};
     const void *at = (const char *)d + m->offset, *other = (const char *)&usual + m->offset;
     switch (m->kind) {
     case REAL:

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array/user_call.h"
 #include "base/memory.h"
 #include "models/flux.h"
 
@@ -28,7 +29,10 @@ static int64_t number_of(const wb_record *list, int64_t i) {
 }
 
 static bool asks(const wb_alignment *a, const wb_load_layer *layer) {
-    return a->filter(a->user, layer);
+    wb_user_call call;
+    wb_user_call_begin(&call, ".layers");
+    const bool takes = a->filter(a->user, layer);
+    return wb_user_call_end(&call, "wb_load") && takes;
 }
 
 /* Lists are called "layers", and so is the layer of a SkipConnection: its fields are not items. */

@@ -537,7 +537,7 @@ static bool read_fields(const wb_part *p, wb_layer *layer) {
     if (p->term) (void)positional_term(p, list, positional, &terms);
     if (p->term && p->term->kind == WB_TERM_CALL && !check_terms(p, k, terms)) return false;
     for (int stage = 0; stage <= 3; stage++) {
-        if (stage == 3) wb_layer_derive(layer);
+        if (stage == 3 && !wb_layer_derive(layer)) return false;
         for (int i = 0; i < k->field_count; i++)
             if (stage_of(&k->fields[i]) == stage && !read_field(p, layer, &k->fields[i]))
                 return false;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "array/use.h"
+#include "array/user_call.h"
 #include "base/memory.h"
 #include "models/advice.h"
 #include "models/align.h"
@@ -200,7 +201,11 @@ static bool add_entry(loading *l, const char *path, wb_array **slot, const wb_re
 }
 
 static bool takes_part(const loading *l, const char *path) {
-    return !l->desc->filter || l->desc->filter(l->desc->user, path);
+    if (!l->desc->filter) return true;
+    wb_user_call call;
+    wb_user_call_begin(&call, ".filter");
+    const bool takes = l->desc->filter(l->desc->user, path);
+    return wb_user_call_end(&call, "wb_load") && takes;
 }
 
 static bool plan_next(loading *l, const char *path, wb_array **slot, bool trainable) {
@@ -341,8 +346,8 @@ wb_status wb_load_plan(const wb_source *source, const wb_load_desc *desc, wb_exc
     l.in_order = is_list_of_arrays(source->root);
     l.alignment = (wb_alignment){.filter = desc->layers, .user = desc->user, .source = source};
     const bool good = wb_model_evaluate(desc->model) == WB_OK &&
-                      wb_visit(&l.visitor, desc->model) && check_entries(&l) && check_extras(&l) &&
-                      wb_exchange_walk(exchange, load_leaf, &l, desc->model);
+                      wb_visit(&l.visitor, desc->model) && !wb_failed() && check_entries(&l) &&
+                      check_extras(&l) && wb_exchange_walk(exchange, load_leaf, &l, desc->model);
     wb_release(l.entries);
     wb_ties_release(&l.arrays);
     wb_arena_release(&l.arena);

@@ -212,8 +212,29 @@ static bool has_name(const loading *l, const char *path, const char *name) {
     return strcmp(text, name) == 0 || fail_rule(l, path, text, name);
 }
 
+static bool has_setting(const wb_rule_row *row, const char *name) {
+    for (int i = 0; i < wb_rule_settings(row); i++)
+        if (strcmp(row->settings[i].name, name) == 0) return true;
+    return false;
+}
+
+/* A rule with other settings may have the same name, as wb_clip_norm with another p than 2. */
+static bool has_settings_alone(const loading *l, const char *path, const wb_rule_row *row) {
+    const wb_record *map = find(l, path);
+    for (int64_t i = 0; map && map->names && i < map->count; i++) {
+        const char *name = map->names[i];
+        if (!name || strcmp(name, "name") == 0 || has_setting(row, name)) continue;
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: %s.%s is in the file, but the optimiser's %s has no such setting: make "
+                      "the rule as it was when the file was saved",
+                      l->file->path, path, name, row->name);
+        return false;
+    }
+    return map != NULL;
+}
+
 static bool read_link(const loading *l, const char *path, const wb_rule_row *row, double *values) {
-    if (!has_name(l, path, row->name)) return false;
+    if (!has_name(l, path, row->name) || !has_settings_alone(l, path, row)) return false;
     for (int i = 0; i < wb_rule_settings(row); i++) {
         const bool is_flag = row->settings[i].kind == WB_SETTING_FLAG;
         bool flag = values[i] != 0;

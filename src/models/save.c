@@ -131,6 +131,32 @@ void wb_drop_gathered_objects(int64_t count, const wb_named *objects) {
     }
 }
 
+/* ---- settings that loading would refuse ---- */
+
+typedef struct settings_check {
+    wb_visitor visitor;
+    const char *function;
+} settings_check;
+
+static bool check_layer(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    const settings_check *c = (const settings_check *)(void *)visitor;
+    const uint64_t errors = wb_error_count();
+    if (wb_layer_check_settings(layer)) return true;
+    char text[WB_PATH_BYTES];
+    wb_path_text(path, text, sizeof text);
+    (void)wb_error_prefix(errors, "%s: %s%s", c->function, text, *text ? ": " : "");
+    return false;
+}
+
+static bool may_save(const char *function, int64_t count, const wb_named *objects) {
+    if (!wb_may_use_named(function, count, objects)) return false;
+    settings_check c = {.visitor.layer = check_layer, .function = function};
+    for (int64_t i = 0; i < count; i++)
+        if (wb_is_layer(objects[i].object) && !wb_visit(&c.visitor, objects[i].object))
+            return false;
+    return true;
+}
+
 /* ---- writing ---- */
 
 /* Into the file at path, or into memory by that name, if memory is not NULL. */
@@ -164,7 +190,7 @@ static wb_status gather_and_save(const char *path, wb_file **memory, int64_t cou
 wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects) {
     if (wb_failed()) return wb_not_run("wb_save");
     if (!path) return wb_fail(WB_ERROR_ARGUMENT, "wb_save: the path is NULL");
-    if (!wb_may_use_named("wb_save", count, objects)) return WB_ERROR_ARGUMENT;
+    if (!may_save("wb_save", count, objects)) return WB_ERROR_ARGUMENT;
     return gather_and_save(path, NULL, count, objects);
 }
 
@@ -173,7 +199,7 @@ wb_file *wb_save_memory_make(const char *name, int64_t count, const wb_named *ob
     wb_file *file = NULL;
     if (wb_failed()) return wb_not_run_null(function);
     if (!name) return wb_fail_argument_null(function, "the name");
-    if (!wb_may_use_named(function, count, objects)) return NULL;
+    if (!may_save(function, count, objects)) return NULL;
     if (gather_and_save(name, &file, count, objects) == WB_OK) return file;
     wb_free(file);
     return NULL;

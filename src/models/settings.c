@@ -2,7 +2,6 @@
  * (number, sizes, padding, ...). Which settings a layer has is in its table of fields, not here. */
 #include "models/settings.h"
 
-#include <limits.h>
 #include <string.h>
 
 #include "base/count.h"
@@ -147,13 +146,12 @@ static bool fail_unknown(const source *s, const char *what, const char *name) {
 
 static int64_t or_none(int64_t number) { return number ? number : WB_NONE_; }
 
+/* Its range is looked at when the layer is complete. */
 static bool is_number(const wb_term *t, const wb_record *r) {
-    const int64_t n = t ? t->integer : r->integer;
-    return (t ? t->kind == WB_TERM_INTEGER : r->kind == WB_RECORD_INTEGER) && n >= 0 &&
-           n <= INT32_MAX;
+    return t ? t->kind == WB_TERM_INTEGER : r->kind == WB_RECORD_INTEGER;
 }
 
-/* Numbers from 0 to 2^31, alone or as a tuple: how many; -1 with the error recorded. */
+/* Numbers, alone or as a tuple: how many; -1 with the error recorded. */
 static int numbers_of(const source *s, int most, int64_t *numbers) {
     const wb_term *t = s->term;
     const wb_record *r = s->record;
@@ -168,16 +166,19 @@ static int numbers_of(const source *s, int most, int64_t *numbers) {
         if (t) t = t->next;
     }
     if (good) return (int)count;
-    (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%s must be at most %d numbers from 0 to 2^31%s",
-                       s->to.field->name, most, given(s).text);
+    if (most == 1)
+        (void)fail(s, "whole number");
+    else
+        (void)wb_part_fail(s->part, WB_ERROR_FORMAT, "%s must be at most %d whole numbers%s",
+                           s->to.field->name, most, given(s).text);
     return -1;
 }
 
+/* A 0 is one: where it is out of range it does not stand for the default. */
 static bool read_integer(const source *s) {
-    int64_t number;
-    if (numbers_of(s, 1, &number) != 1) return fail(s, "number");
-    *s->to.numbers = or_none(number);
-    return true;
+    const wb_field *f = s->to.field;
+    if (numbers_of(s, 1, s->to.numbers) != 1) return fail(s, "whole number");
+    return *s->to.numbers != 0 || wb_kind_of(f)->check(&s->to);
 }
 
 /* One number for all of them, or a tuple whose last one stands for the rest. */
@@ -331,8 +332,10 @@ static bool read_padding(const source *s) {
     for (int i = 0; count > 0 && i < n; i++) {
         const bool is_whole = count == 2 * n;
         const int64_t before = given[is_whole ? 2 * i : count == 1 ? 0 : i];
+        const int64_t after = is_whole ? given[2 * i + 1] : before;
         pad[i] = or_none(before);
-        pad[WB_MOST_SIZES + i] = is_whole ? given[2 * i + 1] - before : 0;
+        if (__builtin_sub_overflow(after, before, &pad[WB_MOST_SIZES + i]))
+            return fail(s, "padding of less than 2^20");
     }
     return count >= 0;
 }

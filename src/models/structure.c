@@ -122,7 +122,7 @@ static void print_layer(wb_text *out, const wb_layer *layer) {
     } else if (function) {
         wb_text_put(out, function);
     } else if (k->describe) {
-        k->describe(layer, false, text, sizeof text);
+        wb_class_describe(layer, false, text, sizeof text);
         wb_text_put(out, text);
     } else {
         print_word(out, k->name, wb_is_word(k->name));

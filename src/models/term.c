@@ -110,12 +110,13 @@ static const char *without_modules(const char *name) {
 enum { MOST_DIGITS = 40 };
 
 static bool parse_integer(const char *digits, int64_t *integer) {
-    const char *at = digits + (*digits == '-');
+    const int sign = *digits == '-' ? -1 : 1;
+    const char *at = digits + (sign < 0);
     int64_t n = 0;
     for (; is_digit(*at); at++)
-        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *at - '0', &n))
+        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, sign * (*at - '0'), &n))
             return false;
-    *integer = *digits == '-' ? -n : n;
+    *integer = n;
     return at > digits && *at == 0 && is_digit(at[-1]);
 }
 

@@ -50,8 +50,9 @@ static bool divide(const char *name, const wb_array *x, int64_t heads, int64_t *
 }
 
 static bool read_shape(const wb_attention_desc *d, shape *s) {
-    const int64_t heads = d->heads ? d->heads : 1;
-    if (!check_array("q", d->q) || !check_array("k", d->k) || !check_array("v", d->v) ||
+    const int64_t heads = d->heads;
+    if (!wb_check_start("attention", d->start_) || !check_array("q", d->q) ||
+        !check_array("k", d->k) || !check_array("v", d->v) ||
         !wb_may_use_given("attention", d->mask, "mask") ||
         !wb_may_use_given("attention", d->bias, "bias"))
         return false;
@@ -421,24 +422,25 @@ static bool check_positions(const char *function, wb_array *x, int64_t length) {
 }
 
 wb_array *wb_rotary_make(wb_rotary_desc d) {
-    const double base = d.base != 0 ? d.base : 1e4;
+    if (!wb_check_start("rotary", d.start_)) return NULL;
     if (!wb_is_usable(d.x)) return wb_refuse("rotary", d.x, "x");
-    const int64_t heads = d.heads ? d.heads : 1;
+    const int64_t heads = d.heads;
     const wb_dtype dtype = (wb_dtype)d.x->dtype;
     if (d.x->ndim < 2 || d.x->ndim >= WB_MAX_DIMS || !wb_dtype_is_float(dtype))
         return wb_fail_null(WB_ERROR_SHAPE,
                             "rotary: x must be floating and (features, length, ...), got %s",
                             wb_text_of(d.x));
-    if (heads < 1 || d.x->sizes[0] % (2 * heads) != 0)
+    if (heads < 1 || d.x->sizes[0] % heads != 0 || d.x->sizes[0] / heads % 2 != 0)
         return wb_fail_null(WB_ERROR_ARGUMENT,
                             "rotary: features must be even for each of %lld heads, got %lld",
                             (long long)heads, (long long)d.x->sizes[0]);
-    if (!(base > 0))
-        return wb_fail_null(WB_ERROR_ARGUMENT, "rotary: base must be positive, got %g", d.base);
+    if (!(d.base > 0 && isfinite(d.base)))
+        return wb_fail_null(WB_ERROR_ARGUMENT, "rotary: base must be positive and finite, got %g",
+                            d.base);
     if (d.positions && !check_positions("rotary", d.positions, d.x->sizes[1])) return NULL;
     const int64_t half = d.x->sizes[0] / heads / 2;
     wb_array *at = d.positions ? d.positions : places(table_type(d.x), d.x->sizes[1], d.first);
-    wb_array *a = at ? angles(table_type(d.x), half, at, log(base) / (double)half) : NULL;
+    wb_array *a = at ? angles(table_type(d.x), half, at, log(d.base) / (double)half) : NULL;
     /* (half, 2, heads, length, rest) */
     wb_array *x = wb_reshape(d.x, half, 2, heads, d.x->sizes[1], -1);
     a = a ? wb_reshape(a, half, 1, 1, d.x->sizes[1]) : NULL;

@@ -247,6 +247,8 @@ void wb_call_result(const wb_array *node, int number, wb_array *part);
 /* The same value with memory of its own once it is computed, whatever memory x has by then. */
 wb_array *wb_copied(wb_array *x);
 
+/* Of n numbers, whether a 0 stands before one that is given. */
+bool wb_has_gap(int n, const int64_t *numbers);
 /* Of n numbers, those after the last one that is given (not 0) become equal to it. */
 void wb_repeat_last(int n, int64_t *numbers);
 /* Of three numbers, WB_ALL's for n dimensions: those that are the number before. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "array/thread.h"
+#include "array/user_call.h"
 #include "base/memory.h"
 #include "ops/build.h"
 
@@ -211,18 +212,45 @@ wb_array *wb_matrix_make(wb_dtype dtype, const void *numbers, int64_t columns, i
     return as_type(x, dtype);
 }
 
+/* How the user gets memory back. */
+typedef struct owner {
+    wb_release_fn *release;
+    void *context;
+} owner;
+
+static void give_back(const owner *o, void *data) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "its release");
+    o->release(o->context, data);
+    (void)wb_user_call_end(&call, "the memory of an array");
+}
+
+static void release_owned(void *context, void *data) {
+    give_back(context, data);
+    wb_release(context);
+}
+
+/* NULL where nothing is released, and when out of memory. */
+static owner *owner_new(wb_release_fn *release, void *context) {
+    owner *o = release ? wb_alloc(sizeof *o) : NULL;
+    if (o) *o = (owner){release, context};
+    return o;
+}
+
 /* Foreign memory as a node; where that fails it is given back, as it would be after its last
  * use. */
 static wb_array *over_memory(const char *function, wb_dtype given, void *data, bool read_only,
                              wb_release_fn *release, void *context, int ndim,
                              const int64_t *sizes) {
     const wb_dtype dtype = type_of(given);
+    owner *o = owner_new(release, context);
     wb_buffer *buffer = NULL;
-    if (check_memory(function, given, data, ndim, sizes))
+    if (check_memory(function, given, data, ndim, sizes) && (o || !release))
         buffer = wb_buffer_foreign(wb_cpu_device(), data, bytes_of(dtype, ndim, sizes), read_only,
-                                   release, context);
+                                   o ? release_owned : NULL, o);
     if (buffer) return wb_node_data(dtype, ndim, sizes, buffer);
-    if (release && data) release(context, data);
+    if (release && data) give_back(&(owner){release, context}, data);
+    wb_release(o);
     return NULL;
 }
 

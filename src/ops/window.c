@@ -51,6 +51,40 @@ static bool check_range(const char *function, const char *what, int64_t value, i
     return false;
 }
 
+bool wb_has_gap(int n, const int64_t *numbers) {
+    for (int i = 1; i < n; i++)
+        if (numbers[i - 1] == 0 && numbers[i] != 0) return true;
+    return false;
+}
+
+/* The numbers are for the dimensions that there are; with_zeros: a 0 among them counts. */
+static bool check_list(const char *function, const char *what, int n, const int64_t *numbers,
+                       bool with_zeros) {
+    int64_t got[3];
+    int count = 0;
+    for (int i = 0; i < 3; i++) {
+        got[i] = numbers[i] == WB_NONE_ ? 0 : numbers[i];
+        if (numbers[i] != 0 && numbers[i] != WB_SAME_) count = i + 1;
+    }
+    if (count > n)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must have at most %d number%s, got %s", function,
+                      what, n, n == 1 ? "" : "s", wb_sizes_text(count, got));
+    else if (!with_zeros && wb_has_gap(n, numbers))
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be positive, got %s", function, what,
+                      wb_sizes_text(count, got));
+    else
+        return true;
+    return false;
+}
+
+static bool check_lists(const char *function, int n, const wb_window_desc *d) {
+    return check_list(function, "kernel", n, d->kernel, false) &&
+           check_list(function, "stride", n, d->stride, false) &&
+           check_list(function, "dilation", n, d->dilation, false) &&
+           check_list(function, "pad", n, d->pad, true) &&
+           check_list(function, "pad_more", n, d->pad_more, true);
+}
+
 void wb_spread_all(int n, int64_t *numbers) {
     for (int i = 1; i < 3; i++)
         if (numbers[i] == WB_SAME_) numbers[i] = i < n ? numbers[i - 1] : 0;
@@ -110,6 +144,7 @@ static bool read_desc(const char *function, const wb_window_desc *given, const w
         return false;
     }
     c->channels = c->filters = x->sizes[n], c->batch = x->sizes[n + 1];
+    if (!check_lists(function, n, desc)) return false;
     wb_repeat_last(n, desc->kernel);
     wb_repeat_last(n, desc->stride);
     wb_repeat_last(n, desc->dilation);

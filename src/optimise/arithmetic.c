@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "array/state.h"
+#include "array/user_call.h"
 #include "base/memory.h"
 #include "evaluate/evaluate.h"
 #include "ops/build.h"
@@ -189,6 +190,16 @@ wb_array *wb_gradients_clip_total_norm(wb_gradients *gradients, double most) {
 
 /* ---- through a function ---- */
 
+static wb_array *mapped(const char *function, wb_leaf_fn *fn, void *user, const wb_parameter *p) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "the function");
+    wb_array *x = fn(user, p->path, p->gradient);
+    if (!wb_user_call_end(&call, function)) return NULL;
+    if (!x && !wb_failed())
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the function gave NULL for %s", function, p->path);
+    return x;
+}
+
 wb_status wb_gradients_map(wb_leaf_fn *fn, void *user, wb_gradients *gradients) {
     static const char function[] = "wb_gradients_map";
     if (!wb_gradients_check(function, gradients)) return WB_ERROR_ARGUMENT;
@@ -196,11 +207,9 @@ wb_status wb_gradients_map(wb_leaf_fn *fn, void *user, wb_gradients *gradients) 
     if (wb_failed()) return wb_not_run(function);
     int64_t k = 0;
     for (wb_parameter p = {0}; wb_next_gradient(gradients, &p); k++) {
-        wb_array *x = p.gradient ? fn(user, p.path, p.gradient) : NULL;
+        wb_array *x = p.gradient ? mapped(function, fn, user, &p) : NULL;
         gradients->leaving[k] = x;
-        if (p.gradient && !x && !wb_failed())
-            (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the function gave NULL for %s", function, p.path);
-        else if (x && !wb_same_sizes(x, p.array))
+        if (x && !wb_same_sizes(x, p.array))
             (void)wb_fail(WB_ERROR_SHAPE, "%s: %s has sizes %s, the function's result %s", function,
                           p.path, wb_text_of(p.array), wb_text_of(x));
     }

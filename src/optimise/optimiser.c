@@ -323,7 +323,7 @@ static bool check(const wb_setup_desc *desc) {
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "wb_setup: the model comes from wb_share, which is not trained");
     else if (!(desc->clip_total_norm >= 0))
-        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: clip_total_norm %g is negative",
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: clip_total_norm must be at least 0, got %g",
                       desc->clip_total_norm);
     else if (desc->compute != WB_F32 && !wb_is_half(desc->compute))
         (void)wb_fail(WB_ERROR_DTYPE, "wb_setup: compute must be f16 or bf16, got %s",
@@ -353,9 +353,8 @@ static bool check(const wb_setup_desc *desc) {
     else if (desc->compare_every < 0)
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: compare_every must not be negative, got %lld",
                       (long long)desc->compare_every);
-    else if (desc->loss_scale_interval < 0)
-        (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "wb_setup: loss_scale_interval must not be negative, got %lld",
+    else if (desc->loss_scale_interval < 1)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: loss_scale_interval must be positive, got %lld",
                       (long long)desc->loss_scale_interval);
     else
         return true;
@@ -429,7 +428,7 @@ wb_optimiser *wb_setup_make(wb_setup_desc desc) {
     o->send = desc.send;
     o->may_miss = desc.may_miss;
     o->first_scale = desc.loss_scale;
-    o->scale_interval = desc.loss_scale_interval ? desc.loss_scale_interval : 2000;
+    o->scale_interval = desc.loss_scale_interval;
     o->micro_batches = desc.micro_batches;
     o->draws_for_all = desc.distributed || desc.micro_batches > 0;
     o->counted_at = -1;

@@ -161,7 +161,13 @@ static const wb_rule_row rprop_row = {
     .step = rprop,
     .is_elementwise = true};
 
-wb_rule wb_rprop_make(wb_rprop_desc desc) { return wb_rule_of_desc(&rprop_row, &desc); }
+wb_rule wb_rprop_make(wb_rprop_desc desc) {
+    if (!(desc.gamma1 > desc.gamma2)) return wb_rule_of_desc(&rprop_row, &desc);
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "Rprop: gamma1, the least size, must be at most gamma2, got %g and %g",
+                  desc.gamma1, desc.gamma2);
+    return (wb_rule){.is_broken = true};
+}
 #undef DESC
 
 #define DESC wb_nesterov_desc
@@ -417,7 +423,7 @@ static wb_array *accum_grad(wb_rule_at *at) {
 
 static const wb_rule_row accum_grad_row = {
     .name = "AccumGrad",
-    .settings = {{"n", WB_SETTING_COUNT, 1, offsetof(DESC, n), NULL}},
+    .settings = {{"n", WB_SETTING_COUNT, 0, offsetof(DESC, n), NULL}},
     .states = {STATE(sum)},
     .step = accum_grad,
     .is_elementwise = true};

@@ -165,8 +165,9 @@ static const char *wanted(wb_setting_kind kind, double value) {
     case WB_SETTING_FRACTION:
         return value >= 0 && value < 1 ? NULL : "at least 0 and below 1";
     case WB_SETTING_COUNT:
-        return value >= 1 && value == floor(value) && value < 0x1p53 ? NULL
-                                                                     : "a whole number above 0";
+        return value >= 1 && value == floor(value) && value < 0x1p53
+                   ? NULL
+                   : "a whole number from 1 to 2^53";
     case WB_SETTING_FLAG:
         return value == 0 || value == 1 ? NULL : "0 or 1";
     default:

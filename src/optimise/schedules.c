@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "array/use.h"
+#include "array/user_call.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/object.h"
@@ -353,7 +354,13 @@ wb_schedule *wb_schedule_shift(wb_schedule *schedule, int64_t n) {
     return compose("wb_schedule_shift", shift, 1, &(wb_schedule_part){schedule, n});
 }
 
-static double of_fn(const wb_schedule *s, int64_t t) { return s->fn(t, s->user); }
+static double of_fn(const wb_schedule *s, int64_t t) {
+    wb_user_call call;
+    wb_user_call_begin(&call, "the function");
+    const double number = s->fn(t, s->user);
+    (void)wb_user_call_end(&call, "wb_schedule_of");
+    return number;
+}
 
 wb_schedule *wb_schedule_of(wb_schedule_fn *fn, void *user) {
     if (!fn) return wb_fail_argument_null("wb_schedule_of", "the function");

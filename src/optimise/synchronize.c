@@ -217,6 +217,18 @@ static wb_status synchronize_optimiser(wb_optimiser *o) {
 
 /* ---- structure ---- */
 
+/* Rows of one name may have different settings. */
+static void tell_settings(wb_text *facts, const char *name, const wb_rule *rule) {
+    char what[80], names[400] = "";
+    for (wb_rule_place at = {.row = NULL}; wb_rule_next(rule, &at);) {
+        const size_t used = strlen(names);
+        (void)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                       at.row->settings[at.setting].name);
+    }
+    (void)snprintf(what, sizeof what, "the list of settings of %s", name);
+    wb_fact_add(facts, what, names);
+}
+
 static void tell_rows(wb_text *facts, const char *name, const wb_rule *rule) {
     char names[200] = "";
     for (int i = 0; i < wb_rule_links(rule); i++) {
@@ -225,6 +237,7 @@ static void tell_rows(wb_text *facts, const char *name, const wb_rule *rule) {
                        rule->links[i]->name);
     }
     wb_fact_add(facts, name, names);
+    tell_settings(facts, name, rule);
 }
 
 static void tell_optimiser(const wb_optimiser *o, wb_text *facts) {

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <weber/show.h>
 #include <zlib.h>
 
@@ -116,15 +117,13 @@ static bool write_png(FILE *file, const wb_array *x, const unsigned char *bytes,
 }
 
 static wb_status io_error(const char *path, const char *what) {
-    return wb_fail(WB_ERROR_IO, "image_write: %s: %s: %s", path, what, strerror(errno));
+    return wb_fail(WB_ERROR_IO, "image_write: %s: %s: %s", path, what, wb_replace_words(errno));
 }
 
 static wb_status write_file(const char *path, const wb_array *x, const unsigned char *bytes,
                             unsigned char *row, unsigned char *piece) {
     wb_replacement file;
-    if (!wb_replace_begin(&file, path))
-        return io_error(path, errno == ENOTSUP ? "must be a regular file, got a pipe or a device"
-                                               : "cannot be made");
+    if (!wb_replace_begin(&file, path)) return io_error(path, "cannot be made");
     const bool good = write_png(file.stream, x, bytes, row, piece);
     const int why = errno;
     const bool is_replaced = wb_replace_end(&file, good);
@@ -132,10 +131,21 @@ static wb_status write_file(const char *path, const wb_array *x, const unsigned 
     return good && is_replaced ? WB_OK : io_error(path, "cannot be written");
 }
 
+/* What other programs take the bytes for. */
+static bool is_named_png(const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *ending = strrchr(name, '.');
+    if (!ending || strcasecmp(ending, ".png") == 0) return true;
+    return wb_fail(WB_ERROR_ARGUMENT,
+                   "image_write: the file is a PNG, so its name must end in "
+                   ".png, got %s",
+                   path) == WB_OK;
+}
+
 wb_status wb_image_write(const char *path, wb_array *x) {
     if (!wb_may_use_array("image_write", x, "x")) return wb_error_status();
     if (!path) return (void)wb_fail_argument_null("image_write", "the path"), WB_ERROR_ARGUMENT;
-    if (!has_pixels(path, x)) return wb_error_status();
+    if (!is_named_png(path) || !has_pixels(path, x)) return wb_error_status();
     unsigned char *bytes = bytes_of(path, x);
     unsigned char *row = bytes ? wb_alloc_list(x->sizes[0] * wb_size(x, 2) + 1, 1) : NULL;
     unsigned char *piece = row ? wb_alloc(PIECE) : NULL;

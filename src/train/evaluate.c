@@ -11,18 +11,26 @@
 #include "ranks/ranks.h"
 #include "train/sums.h"
 
+bool wb_evaluate_check(const char *function, const wb_evaluate_desc *d) {
+    if ((int)d->task < 0 || d->task > WB_TASK_NUMBERS)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: task must be from 0 to %d, got %d", function,
+                      WB_TASK_NUMBERS, (int)d->task);
+    else if (d->k < 1)
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: k must be positive, got %lld", function,
+                      (long long)d->k);
+    else if (isnan(d->threshold))
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: threshold must be a number, got NaN", function);
+    else
+        return wb_sums_take_ignore(function, d->task, d->ignore);
+    return false;
+}
+
 static bool check(const wb_evaluate_desc *d) {
     if (wb_failed()) (void)wb_not_run("wb_evaluate");
     if (wb_failed() || !wb_check_start("wb_evaluate", d->start_)) return false;
     if (!wb_check_model("wb_evaluate", d->model)) return false;
     if (!wb_loader_check("wb_evaluate", d->loader)) return false;
-    if ((int)d->task < 0 || d->task > WB_TASK_NUMBERS)
-        return wb_fail(WB_ERROR_ARGUMENT, "wb_evaluate: task must be from 0 to %d, got %d",
-                       WB_TASK_NUMBERS, (int)d->task) == WB_OK;
-    if (d->k >= 0) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT, "wb_evaluate: k must not be negative, got %lld",
-                  (long long)d->k);
-    return false;
+    return wb_evaluate_check("wb_evaluate", d);
 }
 
 static wb_array *call(const wb_evaluate_desc *d, wb_loss_fn *fn, const char *what,

@@ -160,7 +160,7 @@ static wb_array *matrix_of(int64_t K, wb_array *answer, wb_array *label, wb_arra
 }
 
 static bool add_classes(wb_sums *s, wb_array *p, wb_array *y) {
-    const int64_t classes = wb_size(p, 0), k = s->desc->k ? s->desc->k : 5;
+    const int64_t classes = wb_size(p, 0), k = s->desc->k;
     const bool are_labels = wb_are_labels(p, y, 0);
     if (are_labels && wb_is_readable(y) &&
         !wb_check_labels("wb_evaluate", y, classes, s->desc->ignore))
@@ -246,6 +246,13 @@ static void hint_at_labels(const wb_array *p, const wb_array *y) {
         wb_error_add("labels of classes must be integers: wb_cast(y, WB_I32)");
 }
 
+bool wb_sums_take_ignore(const char *function, wb_task task, int64_t ignore) {
+    if (task == WB_TASK_BY_TARGET || task == WB_TASK_CLASSES || ignore == INT64_MIN) return true;
+    return wb_fail(WB_ERROR_ARGUMENT,
+                   "%s: ignore is a label of classes, but the task is %s, got %lld", function,
+                   task == WB_TASK_NUMBERS ? "numbers" : "yes or no", (long long)ignore) == WB_OK;
+}
+
 bool wb_sums_add(wb_sums *s, wb_array *p, wb_array *y) {
     static const char *const wanted[] = {
         [WB_TASK_CLASSES] = "floating scores (K, ...) and labels (...) or one-hot columns (K, ...)",
@@ -253,6 +260,7 @@ bool wb_sums_add(wb_sums *s, wb_array *p, wb_array *y) {
         [WB_TASK_NUMBERS] = "floating numbers and as many targets"};
     if (!wb_check_prediction("wb_evaluate", p, y)) return false;
     if (s->task == WB_TASK_BY_TARGET) s->task = task_of(p, y);
+    if (!wb_sums_take_ignore("wb_evaluate", s->task, s->desc->ignore)) return false;
     if (!fits(s->task, p, y)) {
         (void)wb_fail(WB_ERROR_SHAPE,
                       "wb_evaluate: expected %s; the prediction is %s of %s, the target %s of %s",

@@ -29,6 +29,11 @@ typedef struct wb_sums {
     int64_t batches, score_room, label_room;
 } wb_sums;
 
+/* False with the error recorded where a label is to be ignored and the task has none. */
+bool wb_sums_take_ignore(const char *function, wb_task task, int64_t ignore);
+/* The settings that are not objects; false with the error recorded. */
+bool wb_evaluate_check(const char *function, const wb_evaluate_desc *desc);
+
 /* Adds what the batch's prediction p says of the target y; chooses the task at the first. False
  * with an error. The scope that closes next computes it. */
 bool wb_sums_add(wb_sums *sums, wb_array *p, wb_array *y);

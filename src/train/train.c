@@ -15,6 +15,7 @@
 #include "optimise/compare.h"
 #include "optimise/optimiser.h"
 #include "ranks/ranks.h"
+#include "train/sums.h"
 #include "train/training.h"
 
 /* One call of wb_train. */
@@ -212,9 +213,12 @@ static void begin_epoch(training *t) {
 
 /* ---- after an epoch ---- */
 
+/* Of a desc within the desc. */
+static bool is_given(wb_start start) { return start != WB_LEFT_OUT_; }
+
 static wb_status validate(training *t, wb_evaluation *e) {
     const wb_train_desc *d = t->desc;
-    wb_evaluate_desc desc = d->metrics.start_ ? d->metrics : WB_DESC(evaluate, d->model);
+    wb_evaluate_desc desc = is_given(d->metrics.start_) ? d->metrics : WB_DESC(evaluate, d->model);
     if (!d->validation) return WB_OK;
     desc.model = d->model, desc.loader = d->validation, desc.loss = d->loss, desc.user = d->user;
     *e = wb_evaluate_make(desc);
@@ -229,12 +233,6 @@ static wb_status keep_if_best(training *t) {
     if (isnan(score) || (at->best_epoch && !(score < at->best_score))) return WB_OK;
     at->best_score = score, at->best_epoch = at->epoch;
     return at->best ? wb_load_from(at->best, t->desc->model) : WB_OK;
-}
-
-static bool has_plateau(const wb_train_desc *d) {
-    const wb_plateau *p = &d->plateau;
-    return p->start_ || p->factor != 0 || p->threshold != 0 || p->patience || p->cooldown ||
-           p->least > 0;
 }
 
 /* Ranks may compute scores that differ, by a random part or a rounding, and must decide alike. */
@@ -252,7 +250,7 @@ static wb_status judge(training *t) {
     if (status == WB_OK) status = keep_if_best(t);
     t->event.best_epoch = t->at.best_epoch;
     (void)wb_early_stopping_ends(&t->at.stopping, t->event.score);
-    if (status == WB_OK && has_plateau(d))
+    if (status == WB_OK && is_given(d->plateau.start_))
         status = wb_plateau_step(&t->at.plateau, d->optimiser, t->event.score);
     return status;
 }
@@ -283,8 +281,8 @@ static wb_status end_epoch(training *t) {
 /* ---- all of it ---- */
 
 /* Whether a schedule has the rate, which the plateau would change, too. */
-static wb_status check_plateau(const wb_train_desc *d) {
-    for (int i = 0; i < WB_SCHEDULES && d->schedules[i].setting && has_plateau(d); i++)
+static wb_status check_rate(const wb_train_desc *d) {
+    for (int i = 0; i < WB_SCHEDULES && d->schedules[i].setting && is_given(d->plateau.start_); i++)
         if (strcmp(d->schedules[i].setting, "eta") == 0)
             return wb_fail(WB_ERROR_ARGUMENT,
                            "wb_train: eta must follow a schedule or a plateau, and both are given");
@@ -318,17 +316,44 @@ static bool may_use_objects(const wb_train_desc *d) {
     return good;
 }
 
-/* A desc within the desc is there as its macro makes it, or all zeros. */
-static bool check_inner(const wb_train_desc *d) {
-    const wb_evaluate_desc *m = &d->metrics;
-    const bool has_metrics = m->predict || m->task || m->k || m->ignore || m->threshold != 0;
-    return (!has_metrics || wb_check_start("wb_train: metrics", m->start_)) &&
-           (!has_plateau(d) || wb_check_start("wb_train: plateau", d->plateau.start_));
+/* A desc within the desc is left out whole, or as its macro makes it. */
+static bool check_start(const char *member, const char *macro, wb_start start, bool is_empty) {
+    if (start == WB_MADE_ || (start == WB_LEFT_OUT_ && is_empty)) return true;
+    return wb_fail(WB_ERROR_ARGUMENT,
+                   "wb_train: %s lacks its defaults: write .%s = %s, with settings in the brackets",
+                   member, member, macro) == WB_OK;
+}
+
+static bool same_metrics(const wb_evaluate_desc *a, const wb_evaluate_desc *b) {
+    return a->predict == b->predict && a->task == b->task && a->k == b->k &&
+           a->ignore == b->ignore && a->threshold == b->threshold;
+}
+
+static bool same_plateau(const wb_plateau *a, const wb_plateau *b) {
+    return a->factor == b->factor && a->patience == b->patience && a->threshold == b->threshold &&
+           a->cooldown == b->cooldown && a->least == b->least;
+}
+
+/* In C++ what is left out has its defaults. */
+static bool check_metrics(const wb_evaluate_desc *m) {
+    const wb_evaluate_desc zeros = {0}, usual = {WB_DEFAULTS_evaluate};
+    const bool is_empty = same_metrics(m, &zeros) || same_metrics(m, &usual);
+    return check_start("metrics", "WB_DESC(evaluate, )", m->start_, is_empty) &&
+           (!is_given(m->start_) || wb_evaluate_check("wb_train: metrics", m));
+}
+
+static bool check_plateau(const wb_plateau *p) {
+    const wb_plateau zeros = {0}, usual = {WB_DEFAULTS_plateau};
+    const bool is_empty = same_plateau(p, &zeros) || same_plateau(p, &usual);
+    return check_start("plateau", "WB_PLATEAU()", p->start_, is_empty) &&
+           (!is_given(p->start_) || wb_plateau_check("wb_train: plateau", p) == WB_OK);
 }
 
 static wb_status check(const wb_train_desc *d) {
     if (wb_failed()) return wb_not_run("wb_train");
-    if (!wb_check_start("wb_train", d->start_) || !check_inner(d)) return WB_ERROR_ARGUMENT;
+    if (!wb_check_start("wb_train", d->start_) || !check_metrics(&d->metrics) ||
+        !check_plateau(&d->plateau))
+        return WB_ERROR_ARGUMENT;
     if (!may_use_objects(d)) return WB_ERROR_ARGUMENT;
     if (!d->loss) return wb_fail(WB_ERROR_ARGUMENT, "wb_train: the loss function is NULL");
     if (d->cb)
@@ -351,9 +376,10 @@ static wb_status check(const wb_train_desc *d) {
                        "wb_train: early_stopping: min_delta needs a patience, got %g and 0",
                        d->early_stopping.min_delta);
     if (check_schedules(d) != WB_OK) return WB_ERROR_ARGUMENT;
-    if (d->every >= 0 && d->keep >= 0) return check_plateau(d);
+    if (d->every >= 0 && d->keep > 0) return check_rate(d);
     return wb_fail(WB_ERROR_ARGUMENT,
-                   "wb_train: every and keep must not be negative, got %lld and %lld",
+                   "wb_train: every must not be negative and keep must be positive, got %lld and "
+                   "%lld",
                    (long long)d->every, (long long)d->keep);
 }
 

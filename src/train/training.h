@@ -25,6 +25,9 @@ typedef struct wb_training_progress {
     double aux_totals[WB_AUX]; /* of that epoch's observations */
 } wb_training_progress;
 
+/* The settings of a plateau, which a macro has made. */
+wb_status wb_plateau_check(const char *function, const wb_plateau *plateau);
+
 /* True where early stopping has ended it. */
 bool wb_training_is_over(const wb_training_progress *progress);
 

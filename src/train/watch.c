@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/count.h"
 #include "optimise/optimiser.h"
+#include "train/training.h"
 
 bool wb_throttle_passes(wb_throttle *throttle) {
     if (!throttle) return wb_fail_argument_null("wb_throttle_passes", "the throttle");
@@ -56,17 +57,21 @@ bool wb_standstill_is_over(wb_standstill *w, double score) {
     return is_over;
 }
 
-static wb_status check(const wb_plateau *p) {
-    if (!wb_check_start("wb_plateau", p->start_)) return WB_ERROR_ARGUMENT;
-    const double factor = p->factor;
-    if (!(factor > 0 && factor < 1))
-        return wb_fail(WB_ERROR_ARGUMENT, "wb_plateau: factor must be above 0 and below 1, got %g",
-                       factor);
+wb_status wb_plateau_check(const char *function, const wb_plateau *p) {
+    if (p->start_ != WB_MADE_)
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "%s: the plateau lacks its defaults: write wb_plateau p = "
+                       "WB_PLATEAU(.patience = 3)",
+                       function);
+    if (!(p->factor > 0 && p->factor < 1))
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: factor must be above 0 and below 1, got %g",
+                       function, p->factor);
     if (p->patience >= 0 && p->cooldown >= 0 && p->least >= 0 && p->threshold >= 0) return WB_OK;
     return wb_fail(WB_ERROR_ARGUMENT,
-                   "wb_plateau: patience, cooldown, threshold and least must not be negative, got "
+                   "%s: patience, cooldown, threshold and least must not be negative, got "
                    "%lld, %lld, %g and %g",
-                   (long long)p->patience, (long long)p->cooldown, p->threshold, p->least);
+                   function, (long long)p->patience, (long long)p->cooldown, p->threshold,
+                   p->least);
 }
 
 /* Of an infinite best score nothing is to be taken off. */
@@ -79,7 +84,7 @@ wb_status wb_plateau_step(wb_plateau *p, wb_optimiser *optimiser, double score) 
     static const char function[] = "wb_plateau_step";
     if (!wb_optimiser_check(function, optimiser)) return WB_ERROR_ARGUMENT;
     if (!p) return wb_fail(WB_ERROR_ARGUMENT, "%s: the plateau is NULL", function);
-    if (check(p) != WB_OK) return WB_ERROR_ARGUMENT;
+    if (wb_plateau_check(function, p) != WB_OK) return WB_ERROR_ARGUMENT;
     const bool better = is_better(p, score);
     if (better) p->best = score, p->has_begun = true;
     p->bad = better ? 0 : wb_plus(p->bad, 1);

@@ -57,9 +57,11 @@ class Library:
         """Calls a maker whose last parameter is a struct with settings: make("wb_dense_make", out=3)."""
         described = self.functions[maker]["parameters"][-1]["type"]
         desc = self.type_of(described)()
-        desc.start_ = b"\1"
+        desc.start_ = b"]"  # WB_MADE_
         for member in self.structs[described["name"]]["members"]:
-            if member["written"]:
+            if str(member["written"]).startswith("WB_NOT_GIVEN_("):  # a desc within this one
+                getattr(desc, member["name"]).start_ = b"^"
+            elif member["written"]:
                 value = WRITTEN.get(member["written"]) or float(member["written"])
                 setattr(desc, member["name"], type(getattr(desc, member["name"]))(value))
         for key, value in settings.items():

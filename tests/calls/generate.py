@@ -265,7 +265,7 @@ class Writer:
             return [f'    if (calls_gives(c, CALLS_OBJECT)) {target} = calls_rule(c);']
         if bare in self.header.structs and not array:
             self.fill(bare)
-            begun = f'{target} = ({bare}){{{defaults_of(bare)}.start_ = 1}}, ' if begins(self.header, bare) else ''
+            begun = f'{target} = ({bare}){{{defaults_of(bare)}.start_ = WB_MADE_}}, ' if begins(self.header, bare) else ''
             return [f'    if (calls_gives(c, {self.kind_of(bare)})) {begun}fill_{bare}(c, &{target});']
         if array:
             count = f'(int)(sizeof {target} / sizeof *{target})'
@@ -382,14 +382,14 @@ class Writer:
             return f'    {m.group(2)} {name}_room = {{0}}, *{variable} = calls_flag(c) ? &{name}_room : NULL;', list_count
         if m and m.group(2) in ('wb_patience', 'wb_throttle', 'wb_early_stopping', 'wb_plateau', 'wb_standstill'):
             self.fill(m.group(2))
-            begun = f'{{{defaults_of(m.group(2))}.start_ = 1}}' if begins(h, m.group(2)) else '{0}'
+            begun = f'{{{defaults_of(m.group(2))}.start_ = WB_MADE_}}' if begins(h, m.group(2)) else '{0}'
             return (f'    {m.group(2)} {name}_room = {begun}, *{variable} = calls_flag(c) ? &{name}_room : NULL;\n'
                     f'    fill_{m.group(2)}(c, &{name}_room);', list_count)
         if bare in h.structs and type_ == bare:
             if bare == 'wb_rule':
                 return f'    const wb_rule {variable} = calls_rule(c);', list_count
             self.fill(bare)
-            begun = f'{{{defaults_of(bare)}.start_ = 1}}' if begins(h, bare) else '{0}'
+            begun = f'{{{defaults_of(bare)}.start_ = WB_MADE_}}' if begins(h, bare) else '{0}'
             return f'    {bare} {variable} = {begun};\n    fill_{bare}(c, &{variable});', list_count
         value = self.value(where, type_, name, small, owns)
         if value is None:

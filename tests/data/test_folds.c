@@ -118,7 +118,6 @@ static const struct split_row {
     {"10 at 0.15 and 0.25: 2, 2, 6", 10, {.15, .25}, {0}, 3, {2, 2, 6}},
     {"11 in thirds: 4, 4, 3", 11, {1. / 3, 1. / 3}, {0}, 3, {4, 4, 3}},
     {"numbers of observations", 10, {0}, {3, 5}, 3, {3, 5, 2}},
-    {"one part has all", 4, {0}, {0}, 1, {4}},
 };
 
 static void splits_have_these_sizes(void **state) {
@@ -158,6 +157,16 @@ static void wrong_splits_are_named(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "their sum at most 10; part 0 is 11");
     assert_int_equal(wb_splitobs_all(1, &x, parts, .at = {.7}, .counts = {1}), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "splitobs: .at or .counts can be given, not both");
+    parts[0] = x;
+    assert_int_equal(wb_splitobs_all(1, &x, parts, .at = {0}), WB_ERROR_ARGUMENT);
+    assert_null(parts[0]);
+    assert_error(WB_ERROR_ARGUMENT, "splitobs: .at, fractions, or .counts, numbers of observations,"
+                                    " must be given, above 0");
+    assert_int_equal(wb_splitobs_all(1, &x, parts, .counts = {5, 0, 2}), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT,
+                 "parts must be positive, and their sum at most 10; part 1 is 0");
+    assert_int_equal(wb_splitobs_all(1, &x, parts, .at = {.7, NAN}), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "part 1 is nan");
     assert_int_equal(wb_splitobs_all(2, both, parts, .at = {.7}), WB_ERROR_SHAPE);
     assert_error(WB_ERROR_SHAPE, "array 0 is (10), array 1 is (9)");
     assert_int_equal(wb_splitobs_all(1, &x, parts, .at = {.7}, .stratified = wb_zeros(WB_I32, 9)),

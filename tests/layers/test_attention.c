@@ -17,11 +17,10 @@ static void it_is_attention_between_dense_layers(void **state) {
     wb_array *mask = wb_gt(wb_normal(WB_F64, 7, 5), wb_number(0));
     assert_int_equal(wb_apply_many(m, 2, (wb_array *[]){q, k}, 1, y), 1);
     assert_sizes(y[0], 3, 5, 2);
-    wb_array *wanted = by_hand(m, (wb_attention_desc){.q = q, .k = k, .v = k, .heads = 2});
+    wb_array *wanted = by_hand(m, WB_DESC(attention, q, k, k, .heads = 2));
     assert_true(wb_approx(y[0], wanted, 1e-12, 1e-12, NULL, 0));
     assert_int_equal(wb_apply_many(m, 5, (wb_array *[]){q, k, v, bias, mask}, 1, y), 1);
-    wanted = by_hand(
-        m, (wb_attention_desc){.q = q, .k = k, .v = v, .heads = 2, .bias = bias, .mask = mask});
+    wanted = by_hand(m, WB_DESC(attention, q, k, v, .heads = 2, .bias = bias, .mask = mask));
     assert_true(wb_approx(y[0], wanted, 1e-12, 1e-12, NULL, 0));
     assert_int_equal(wb_count_model(m).numbers, 12 * 9 + 12 * 5 + 6 * 5 + 3 * 7);
     wb_free(m);
@@ -31,7 +30,7 @@ static void one_array_is_all_three(void **state) {
     (void)state;
     wb_layer *m = wb_multi_head_attention(8, .heads = 2, .causal = true, .dtype = WB_F64);
     wb_array *x = wb_normal(WB_F64, 8, 4), *y = wb_apply(m, x);
-    const wb_attention_desc d = {.q = x, .k = x, .v = x, .heads = 2, .causal = true};
+    const wb_attention_desc d = WB_DESC(attention, x, x, x, .heads = 2, .causal = true);
     assert_true(wb_approx(y, by_hand(m, d), 1e-12, 1e-12, NULL, 0));
     wb_free(m);
 }

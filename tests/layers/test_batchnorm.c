@@ -256,7 +256,7 @@ static void mistakes_are_named(void **state) {
     assert_null(wb_batchnorm(0));
     assert_error(WB_ERROR_ARGUMENT, "BatchNorm: channels must be positive, got 0");
     assert_null(wb_batchnorm(2, .momentum = 1.5));
-    assert_error(WB_ERROR_ARGUMENT, "BatchNorm: momentum must be above 0 and at most 1, got 1.5");
+    assert_error(WB_ERROR_ARGUMENT, "BatchNorm: momentum must be from 0 to 1, got 1.5");
     assert_null(wb_batchnorm(2, .eps = NAN));
     assert_error(WB_ERROR_ARGUMENT, "BatchNorm: eps must be above 0, got nan");
     assert_null(wb_batchnorm(2, .affine = false, .given_gamma = wb_ones(WB_F32, 2)));

@@ -40,7 +40,9 @@ static void the_word_of_padding_is_zeros(void **state) {
     assert_true(wb_item(wb_sum(wb_abs(wb_get(fresh, "weight")))) > 1);
     assert_structure(layer, "Embedding(3 => 2, padding_idx=3)");
     assert_null(made(3));
-    assert_error(WB_ERROR_ARGUMENT, "Embedding: padding_idx must be a word, 0 to 2, got 3");
+    assert_error(WB_ERROR_ARGUMENT,
+                 "Embedding: padding_idx must be one of the words, from 0 to 2 in C and "
+                 "from 1 to 3 in text, got 3, which is 4 in text");
     wb_free(layer), wb_free(fresh);
 }
 

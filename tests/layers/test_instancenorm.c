@@ -77,7 +77,7 @@ static void mistakes(void **state) {
     assert_null(wb_instancenorm(0));
     assert_error(WB_ERROR_ARGUMENT, "InstanceNorm: channels must be positive, got 0");
     assert_null(wb_instancenorm(2, .momentum = 2));
-    assert_error(WB_ERROR_ARGUMENT, "InstanceNorm: momentum must be above 0 and at most 1, got 2");
+    assert_error(WB_ERROR_ARGUMENT, "InstanceNorm: momentum must be from 0 to 1, got 2");
     assert_null(wb_instancenorm(3, .given_gamma = wb_ones(WB_F32, 2)));
     assert_error(WB_ERROR_SHAPE, "InstanceNorm: γ must be (3), got (2)");
     wb_free(model);

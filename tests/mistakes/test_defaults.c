@@ -135,11 +135,82 @@ static void a_desc_without_its_defaults_is_refused(void **state) {
     wb_loader *data = wb_loader_new(.x = wb_ones(WB_F32, 1, 4));
     wb_plateau bare = {.factor = .1};
     assert_int_equal(wb_train(parameter_sum, model, data, o, .plateau = bare), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_train: plateau: the desc lacks its defaults");
+    assert_error(WB_ERROR_ARGUMENT, "wb_train: plateau lacks its defaults: write .plateau = "
+                                    "WB_PLATEAU(), with settings in the brackets");
     assert_int_equal(wb_train(parameter_sum, model, data, o, .plateau = WB_PLATEAU(.factor = .1)),
                      WB_OK);
     wb_free(data), wb_free(o), wb_free(model);
     wb_scope_close();
+}
+
+/* The first member is no setting. */
+static void settings_by_position_are_refused(void **state) {
+    (void)state;
+    for (int n = 0; n < 3; n++) {
+        const wb_descent_desc d = {.start_ = (wb_start)n, .eta = .1};
+        wb_layer *model = wb_dense(1, 1);
+        assert_null(wb_setup(wb_descent_make(d), model));
+        assert_error(WB_ERROR_ARGUMENT, "Descent: the desc lacks its defaults");
+        wb_free(model);
+    }
+}
+
+static wb_array *loss_of_pairs(wb_layer *model, const wb_batch *batch, void *user) {
+    (void)user;
+    return wb_mse(wb_apply(model, batch->x), batch->y);
+}
+
+static wb_status train_with(wb_train_desc desc) {
+    wb_layer *model = wb_dense(1, 1);
+    wb_loader *data = wb_loader_new(.x = wb_ones(WB_F32, 1, 4), .y = wb_ones(WB_F32, 1, 4));
+    wb_optimiser *o = wb_setup(wb_descent(), model);
+    desc.loss = loss_of_pairs, desc.model = model, desc.loader = desc.validation = data;
+    desc.optimiser = o;
+    const wb_status status = wb_train_make(desc);
+    assert_int_equal(wb_step_count(o), status == WB_OK ? 4 : 0);
+    wb_free(o), wb_free(data), wb_free(model);
+    return status;
+}
+
+/* One that is left out is told from one that is all zeros; settings are checked before a step. */
+static void descs_within_descs_are_left_out_or_whole(void **state) {
+    (void)state;
+    const struct {
+        wb_train_desc desc;
+        const char *says; /* NULL: it trains */
+    } rows[] = {
+        {WB_DESC(train, NULL), NULL},
+        {WB_DESC(train, .metrics = WB_DESC(evaluate, .threshold = 0)), NULL},
+        {WB_DESC(train, .plateau = WB_PLATEAU(.patience = 0)), NULL},
+        {WB_DESC(train, .metrics = {.threshold = 0}), "wb_train: metrics lacks its defaults: write "
+                                                      ".metrics = WB_DESC(evaluate, )"},
+        {WB_DESC(train, .metrics = {.k = 2}), "metrics lacks its defaults"},
+        {WB_DESC(train, .metrics.k = 2), "metrics lacks its defaults"},
+        {WB_DESC(train, .plateau = {.patience = 0}), "plateau lacks its defaults"},
+        {WB_DESC(train, .plateau.patience = 2), "plateau lacks its defaults"},
+        {WB_DESC(train, .plateau = WB_PLATEAU(.factor = 2)),
+         "wb_train: plateau: factor must be above 0 and below 1, got 2"},
+        {WB_DESC(train, .plateau = WB_PLATEAU(.patience = -1)), "must not be negative, got -1, 0"},
+        {WB_DESC(train, .metrics = WB_DESC(evaluate, .k = 0)),
+         "wb_train: metrics: k must be positive, got 0"},
+        {WB_DESC(train, .metrics = WB_DESC(evaluate, .threshold = NAN)),
+         "wb_train: metrics: threshold must be a number, got NaN"},
+        {WB_DESC(train, .metrics = WB_DESC(evaluate, .task = WB_TASK_NUMBERS, .ignore = 0)),
+         "wb_train: metrics: ignore is a label of classes, but the task is numbers, got 0"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const wb_status status = train_with(rows[i].desc);
+        if (status == WB_OK && !rows[i].says) continue;
+        assert_error(WB_ERROR_ARGUMENT, rows[i].says ? rows[i].says : "no error");
+    }
+    const wb_plateau bare = {.patience = 3};
+    wb_plateau p = bare;
+    wb_layer *model = wb_dense(1, 1);
+    wb_optimiser *o = wb_setup(wb_descent(), model);
+    assert_int_equal(wb_plateau_step(&p, o, 1), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_plateau_step: the plateau lacks its defaults: write "
+                                    "wb_plateau p = WB_PLATEAU(.patience = 3)");
+    wb_free(o), wb_free(model);
 }
 
 /* ---- paddings ---- */
@@ -164,10 +235,14 @@ static void paddings_of_all_and_of_each(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_sweep_over_zero),          TEST(zeros_of_losses),
-        TEST(no_epochs_train_nothing),    TEST(a_switch_is_on_unless_it_is_written),
-        TEST(a_desc_as_a_variable),       TEST(a_desc_without_its_defaults_is_refused),
-        TEST(paddings_of_all_and_of_each)};
+    const struct CMUnitTest tests[] = {TEST(a_sweep_over_zero),
+                                       TEST(zeros_of_losses),
+                                       TEST(no_epochs_train_nothing),
+                                       TEST(a_switch_is_on_unless_it_is_written),
+                                       TEST(a_desc_as_a_variable),
+                                       TEST(a_desc_without_its_defaults_is_refused),
+                                       TEST(settings_by_position_are_refused),
+                                       TEST(descs_within_descs_are_left_out_or_whole),
+                                       TEST(paddings_of_all_and_of_each)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

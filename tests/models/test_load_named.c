@@ -13,6 +13,7 @@ typedef struct shape {
     int64_t out, points, batchsize;
     bool shuffle, drop_partial;
     wb_rule (*rule)(void); /* default: AdamW */
+    wb_rule (*into)(void); /* of what the file is loaded into; default: AdamW */
 } shape;
 
 typedef struct things {
@@ -29,6 +30,8 @@ static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
 static wb_rule adam(void) { return wb_adamw(.eta = 0.01, .lambda = 0.1, .decoupled = true); }
 
 static wb_rule momentum(void) { return wb_momentum(.eta = 0.1, .rho = 0.5); }
+static wb_rule clip(void) { return wb_rule_chain(wb_clip_norm(), wb_descent()); }
+static wb_rule clip_by_sum(void) { return wb_rule_chain(wb_clip_norm(.p = 1), wb_descent()); }
 static wb_rule plain_adam(void) { return wb_adam(.eta = 0.1); }
 
 static things make(shape s, int steps) {
@@ -105,6 +108,10 @@ static const misfit misfits[] = {
      {.rule = plain_adam},
      WB_ERROR_ARGUMENT,
      "optimiser.rule is Adam in the file, AdamW in the optimiser"},
+    {"a rule with a setting more",
+     {.rule = clip_by_sum, .into = clip},
+     WB_ERROR_ARGUMENT,
+     "optimiser.rule.1.p is in the file, but the optimiser's ClipNorm has no such setting"},
     {"more data",
      {.points = 24},
      WB_ERROR_ARGUMENT,
@@ -126,7 +133,7 @@ static const misfit misfits[] = {
 /* That nothing has changed is seen by the file that it would be. */
 static void what_does_not_fit_changes_nothing(void **state) {
     const misfit *m = *state;
-    things other = make(m->saved, 3), t = make((shape){.out = 0}, 2);
+    things other = make(m->saved, 3), t = make((shape){.rule = m->saved.into}, 2);
     save(&other, path_of("misfit.npz"));
     save(&t, path_of("before.npz"));
     /* the part that does not fit comes last as well as first */

@@ -223,12 +223,12 @@ static const fault_row fault_rows[] = {
           MODEL(STRUCT("Flux", "Conv",
                        RELU ", " ARRAY("Float32", "1, 1, 2, 1", ONE " " TWO) ", " B1 ", " TUPLE(
                            "1, 1") ", " TUPLE("0, 0") ", " TUPLE("1, 1") ", 9223372036854775807")),
-          "groups must be at most 1 numbers from 0 to 2^31"),
+          "model: Conv: 9223372036854775807 groups do not divide"),
     FAULT("a stride that is none",
           MODEL(STRUCT("Flux", "Conv",
                        RELU ", " KERNEL ", " B1
                             ", " TUPLE("1, -1") ", " TUPLE("0, 0") ", " TUPLE("1, 1"))),
-          "model: stride must be at most 2 numbers from 0 to 2^31"),
+          "model: Conv: stride must be from 1 to 1048575, got (1, -1)"),
     FAULT("a probability that is none", MODEL(STRUCT("Flux", "Dropout", "1.5, true")),
           "model: Dropout: p must be from 0 to 1, got 1.5"),
     FAULT("a layer within itself", "{_backrefs: [" CHAIN(REF("1")) "], model: " REF("1") "}",

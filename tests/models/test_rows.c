@@ -50,13 +50,17 @@ static void spoil_dims(wb_layer *layer, const wb_field *f, int which) {
     *(unsigned *)wb_field_at(layer, f) = WB_DIM(WB_MAX_DIMS + which);
 }
 
+static void spoil_name(wb_layer *layer, const wb_field *f, int which) {
+    memset(wb_field_at(layer, f), 'x' + which, WB_NAME_BYTES);
+}
+
 /* NULL: nothing is out of its range. */
 static void (*const spoilers[WB_FIELD_KINDS])(wb_layer *, const wb_field *, int) = {
     [WB_FIELD_INTEGER] = spoil_numbers, [WB_FIELD_PAIR] = spoil_numbers,
     [WB_FIELD_REAL] = spoil_real,       [WB_FIELD_CHOICE] = spoil_choice,
     [WB_FIELD_REALS] = spoil_reals,     [WB_FIELD_SIZES] = spoil_numbers,
     [WB_FIELD_EACH] = spoil_numbers,    [WB_FIELD_PADDING] = spoil_numbers,
-    [WB_FIELD_DIMS] = spoil_dims};
+    [WB_FIELD_DIMS] = spoil_dims,       [WB_FIELD_NAME] = spoil_name};
 
 static void every_kind_of_field_has_its_rows(void **state) {
     (void)state;
@@ -256,6 +260,77 @@ static void a_pair_has_the_groups_of_its_form(void **state) {
     wb_free(model);
 }
 
+/* Numbers of any size and sign, and names of any letters. */
+typedef struct Wide {
+    wb_layer layer;
+    int64_t n, pair[2], sizes[3];
+    double x;
+    char name[48];
+} Wide;
+WB_FUNCTOR(Wide, NULL, WB_SETTING(Wide, n, WB_FIELD_INTEGER, .usual = 5, .low = (double)INT64_MIN),
+           WB_SETTING(Wide, pair, WB_FIELD_PAIR, .low = -1e18),
+           WB_SETTING(Wide, sizes, WB_FIELD_SIZES, .low = -1e18),
+           WB_SETTING(Wide, x, WB_FIELD_REAL, .high = 8), WB_SETTING(Wide, name, WB_FIELD_NAME));
+
+static const struct wide_row {
+    const char *name;
+    int64_t n, in, out, size;
+    const char *text;
+} wide_rows[] = {
+    {"a negative number", -3, -1, 2, -4, "plain"},
+    {"0, which is not the default", 0, 1, 2, 1, ""},
+    {"numbers above 2^31", (int64_t)1 << 31, (int64_t)1 << 40, 1, (int64_t)1 << 50, "a.b_1!"},
+    {"the largest numbers", INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, "\xc3\xa4"},
+    {"the smallest number", INT64_MIN, 1, 1, 1, "it's \"so\" \\ and, (more) = true"},
+    {"the next one", INT64_MIN + 1, 1, 1, 1, "\""},
+    {"a number that no double is", ((int64_t)1 << 53) + 1, 1, 1, 1, "1"},
+};
+
+static Wide *new_wide(const struct wide_row *row) {
+    Wide *w = wb_new(Wide);
+    w->pair[0] = row->in, w->pair[1] = row->out, w->sizes[0] = row->size, w->n = row->n;
+    (void)snprintf(w->name, sizeof w->name, "%s", row->text);
+    return (Wide *)(void *)wb_layer_complete(&w->layer);
+}
+
+static void numbers_and_names_come_back(void **state) {
+    const struct wide_row *row = *state;
+    assert_int_equal(wb_register_layer(&Wide_functor), WB_OK);
+    for (int i = 0; i < 3; i++) {
+        Wide *w = new_wide(row);
+        assert_non_null(w);
+        assert_int_equal(w->n, row->n);
+        assert_int_equal(wb_save(path_of(files[i]), w), WB_OK);
+        Wide *again = (Wide *)(void *)wb_load_model(path_of(files[i]), NULL);
+        if (!again) fail_msg("%s", wb_error_message());
+        assert_int_equal(again->n, w->n);
+        assert_memory_equal(again->pair, w->pair, sizeof w->pair);
+        assert_memory_equal(again->sizes, w->sizes, sizeof w->sizes);
+        assert_string_equal(again->name, row->text);
+        wb_free(w), wb_free(again);
+    }
+}
+
+/* Settings that were changed after the layer was complete. */
+static void what_loading_would_refuse_is_not_saved(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        Wide *w = new_wide(&wide_rows[0]);
+        wb_layer *model = wb_chain(wb_dense(2, 2), &w->layer);
+        w->x = 9;
+        assert_int_equal(wb_save(path_of(files[i]), model), WB_ERROR_ARGUMENT);
+        assert_error(WB_ERROR_ARGUMENT, "wb_save: layers.2: Wide: x must be from 0 to 8, got 9");
+        w->x = NAN;
+        assert_int_equal(wb_save(path_of(files[i]), model), WB_ERROR_ARGUMENT);
+        assert_error(WB_ERROR_ARGUMENT, "Wide: x must be from 0 to 8, got");
+        w->x = 1;
+        memset(w->name, 'x', sizeof w->name);
+        assert_int_equal(wb_save(path_of(files[i]), model), WB_ERROR_ARGUMENT);
+        assert_error(WB_ERROR_ARGUMENT, "Wide: name must be shorter than 48 bytes");
+        wb_free(model);
+    }
+}
+
 static void two_classes_cannot_have_one_name(void **state) {
     (void)state;
     const wb_layer_class other = {.name = "Dense", .fields = Shift_fields};
@@ -272,6 +347,7 @@ int main(void) {
         TEST(a_layer_of_ones_own_has_what_others_have),
         TEST(a_layer_of_ones_own_is_printed_in_one_line),
         TEST(a_pair_has_the_groups_of_its_form),
+        TEST(what_loading_would_refuse_is_not_saved),
         TEST(two_classes_cannot_have_one_name),
     };
     find_classes();
@@ -280,6 +356,7 @@ int main(void) {
         add_test(&tests, TEST_ROW(&classes[i], a_default_is_within_its_range));
         add_test(&tests, TEST_ROW(&classes[i], a_layer_comes_back_from_every_format));
     }
+    ADD_ROWS(&tests, wide_rows, numbers_and_names_come_back);
     ADD_TESTS(&tests, single);
     return run_test_list("models/test_rows", &tests, make_folder, drop_folder);
 }

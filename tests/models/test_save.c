@@ -261,6 +261,9 @@ static void a_link_of_another_user_is_not_followed(void **state) {
     assert_error(WB_ERROR_IO, "a link on the way to it belongs to another user");
     assert_int_equal(wb_save(path_of("all/folder/n.bson"), model), WB_ERROR_IO);
     assert_error(WB_ERROR_IO, "a link on the way to it belongs to another user");
+    assert_int_equal(wb_image_write(path_of("all/folder/i.png"), wb_ones(WB_F32, 1, 1)),
+                     WB_ERROR_IO);
+    assert_error(WB_ERROR_IO, "a link on the way to it belongs to another user");
     assert_int_not_equal(access(path_of("own/m.bson"), F_OK), 0);
     assert_int_equal(chmod(path_of("all"), 0755), 0);
     assert_int_equal(wb_save(path_of("all/m.bson"), model), WB_OK);

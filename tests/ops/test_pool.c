@@ -101,7 +101,7 @@ static void random_pools(void **state) {
         wb_window_desc desc = {.start_ = 0};
         for (int d = 0; d < spatial; d++) {
             desc.kernel[d] = 1 + random_below(&r, 3);
-            desc.stride[d] = random_below(&r, 4);
+            desc.stride[d] = d > 0 && desc.stride[d - 1] == 0 ? 0 : random_below(&r, 4);
             desc.pad[d] = padding(random_below(&r, desc.kernel[d]));
             desc.pad_more[d] = random_below(&r, 2) && desc.pad[d] != WB_NONE_ ? -1 : 0;
             x[d] = desc.kernel[d] + random_below(&r, 5);

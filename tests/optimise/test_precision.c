@@ -282,7 +282,7 @@ static void mistakes(void **state) {
     assert_null(wb_setup(wb_adam(), model, .loss_scale = (double)NAN));
     assert_error(WB_ERROR_ARGUMENT, "wb_setup: loss_scale must be from 1 to 2^24, got nan");
     assert_null(wb_setup(wb_adam(), model, .loss_scale_interval = -1));
-    assert_error(WB_ERROR_ARGUMENT, "wb_setup: loss_scale_interval must not be negative, got -1");
+    assert_error(WB_ERROR_ARGUMENT, "wb_setup: loss_scale_interval must be positive, got -1");
     wb_optimiser *o = wb_setup(wb_adam(), model);
     assert_null(wb_loss_scale(o));
     assert_false(wb_failed());

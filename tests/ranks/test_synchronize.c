@@ -52,7 +52,8 @@ static void sends_numbers(void) {
     Numbers *n = numbers_of(wb_rank());
     const char *own = n->name;
     wb_layer *model = wb_chain(wb_dropout(wb_rank() == 0 ? 0.25 : 0.5), &n->layer,
-                               wb_layernorm({4}, .eps = wb_rank() == 0 ? 1e-3 : 1e-5));
+                               wb_layernorm({4}, .eps = wb_rank() == 0 ? 1e-3 : 1e-5),
+                               wb_conv({3, 3}, 1, 1, .pad = WB_EACH(1, 0)));
     if (wb_rank() == 0) wb_test_mode(model);
     CHECK(wb_synchronize(model) == WB_OK);
     CHECK(n->scale == 2 && n->width == 3 && n->is_open && n->decay == 0.1 && n->slope == 0.5f);
@@ -160,16 +161,22 @@ static wb_layer *unlike(int r) {
     return wb_chain(wb_dense(3, 4));
 }
 
+static wb_rule unlike_rule(int r) {
+    if (row == 4) return r ? wb_clip_norm(.p = 1) : wb_clip_norm();
+    return r ? wb_descent() : wb_adam();
+}
+
 static void refuses(void) {
     static const char *const says[] = {
         "layers.1.activation is tanh on rank 0, relu on rank 1",
         "layers.1.weight is f32 (4, 3) on rank 0, f32 (5, 3) on rank 1",
         "layers.2 is missing on rank 0, Dropout on rank 1",
-        "the rule is Adam on rank 0, Descent on rank 1"};
+        "the rule is Adam on rank 0, Descent on rank 1",
+        "the list of settings of the rule is omega on rank 0, omega, p on rank 1"};
     wb_scope_open();
     wb_layer *model = unlike(wb_rank());
-    wb_optimiser *o = wb_setup(wb_rank() ? wb_descent() : wb_adam(), model);
-    CHECK(wb_synchronize(row == 3 ? (void *)o : (void *)model) == WB_ERROR_ARGUMENT);
+    wb_optimiser *o = wb_setup(unlike_rule(wb_rank()), model);
+    CHECK(wb_synchronize(row >= 3 ? (void *)o : (void *)model) == WB_ERROR_ARGUMENT);
     CHECK(strstr(wb_error_message(), says[row]));
     wb_clear_error();
     wb_free(o), wb_free(model);
@@ -178,7 +185,7 @@ static void refuses(void) {
 
 static void structures_that_differ_are_named(void **state) {
     (void)state;
-    for (row = 0; row < 4; row++) assert_int_equal(ranks_run(2, refuses), 0);
+    for (row = 0; row < 5; row++) assert_int_equal(ranks_run(2, refuses), 0);
 }
 
 int main(void) {

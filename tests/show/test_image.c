@@ -1,4 +1,5 @@
 /* src/show/image.c: what is written is read again by the rules of the format. */
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include "support/files.h"
@@ -118,6 +119,14 @@ static void what_is_no_image_leaves_the_file(void **state) {
     assert_int_equal(wb_image_write(path_of("nowhere/image.png"), wb_ones(WB_F32, 1, 1)),
                      WB_ERROR_IO);
     assert_error(WB_ERROR_IO, "nowhere/image.png: cannot be made: No such file or directory");
+    assert_int_equal(wb_image_write(path_of("image.jpg"), wb_ones(WB_F32, 1, 1)),
+                     WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "image_write: the file is a PNG, so its name must end in .png");
+    assert_int_equal(wb_image_write(path_of("IMAGE.PNG"), wb_ones(WB_F32, 1, 1)), WB_OK);
+    assert_int_equal(wb_image_write(path_of("image"), wb_ones(WB_F32, 1, 1)), WB_OK);
+    assert_int_equal(mkfifo(path_of("pipe.png"), 0600), 0);
+    assert_int_equal(wb_image_write(path_of("pipe.png"), wb_ones(WB_F32, 1, 1)), WB_ERROR_IO);
+    assert_error(WB_ERROR_IO, "pipe.png: cannot be made: it must be a regular file, got a pipe");
     assert_int_equal(wb_image_write(NULL, wb_ones(WB_F32, 1, 1)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "image_write: the path is NULL");
 }

@@ -44,8 +44,9 @@ static inline void sample_child(sampled *s) {
 }
 
 static inline void sample_integer(sampled *s) {
+    const int64_t usual = s->m.field->zero_counts ? (int64_t)s->m.field->usual : 0;
     *s->m.numbers = s->m.field->usual == 0 ? 8
-                    : s->is_usual          ? 0
+                    : s->is_usual          ? usual
                                            : 1 + (int64_t)random_below(s->r, 2);
 }
 

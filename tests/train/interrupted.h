@@ -153,7 +153,7 @@ static inline const char *fresh_folder(void) {
 static inline wb_status train(run *r, const char *checkpoint, int64_t every, int64_t keep) {
     return wb_train(loss, r->model, r->loader, r->optimiser, .epochs = EPOCHS,
                     .on_step = count_step, .on_epoch = note_mean, .user = r,
-                    .checkpoint = checkpoint, .every = every, .keep = keep);
+                    .checkpoint = checkpoint, .every = every, .keep = keep ? keep : 3);
 }
 
 static double whole_means[EPOCHS], whole_aux[EPOCHS];

@@ -177,7 +177,8 @@ static void a_folder_that_cannot_be_is_told_first(void **state) {
                      WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "two objects are named \"model\"");
     assert_int_equal(train(&r, path_of("r/"), -1, 0), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "every and keep must not be negative, got -1 and");
+    assert_error(WB_ERROR_ARGUMENT,
+                 "every must not be negative and keep must be positive, got -1 and");
     end(&r);
 }
 

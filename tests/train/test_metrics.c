@@ -303,7 +303,17 @@ static void mistakes(void **state) {
     e = wb_evaluate(model, data, .task = WB_TASK_CLASSES);
     assert_error(WB_ERROR_SHAPE, "wb_evaluate: expected floating scores (K, ...) and labels");
     e = wb_evaluate(model, data, .k = -1);
-    assert_error(WB_ERROR_ARGUMENT, "wb_evaluate: k must not be negative, got -1");
+    assert_error(WB_ERROR_ARGUMENT, "wb_evaluate: k must be positive, got -1");
+    e = wb_evaluate(model, data, .k = 0);
+    assert_error(WB_ERROR_ARGUMENT, "wb_evaluate: k must be positive, got 0");
+    e = wb_evaluate(model, data, .threshold = NAN);
+    assert_error(WB_ERROR_ARGUMENT, "wb_evaluate: threshold must be a number, got NaN");
+    e = wb_evaluate(model, data, .ignore = -1);
+    assert_error(WB_ERROR_ARGUMENT,
+                 "wb_evaluate: ignore is a label of classes, but the task is numbers, got -1");
+    e = wb_evaluate(model, data, .task = WB_TASK_YES_OR_NO, .ignore = 0);
+    assert_error(WB_ERROR_ARGUMENT,
+                 "wb_evaluate: ignore is a label of classes, but the task is yes or no, got 0");
     e = wb_evaluate(model, data, .task = (wb_task)9);
     assert_error(WB_ERROR_ARGUMENT, "wb_evaluate: task must be from 0 to 3, got 9");
     if (is_on_host()) labels_are_checked(model);

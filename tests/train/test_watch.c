@@ -123,7 +123,7 @@ static void a_plateau_lowers_the_rate(void **state) {
     }
     wb_plateau bad = WB_PLATEAU(.factor = 2);
     assert_int_equal(wb_plateau_step(&bad, o, 1), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_plateau: factor must be above 0 and below 1, got 2");
+    assert_error(WB_ERROR_ARGUMENT, "wb_plateau_step: factor must be above 0 and below 1, got 2");
     bad = WB_PLATEAU(.cooldown = -1);
     assert_int_equal(wb_plateau_step(&bad, o, 1), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "must not be negative, got 10, -1, 0.0001 and 0");
@@ -352,7 +352,7 @@ static void mistakes(void **state) {
     r.desc.early_stopping.min_delta = 0;
     r.desc.metrics.task = WB_TASK_NUMBERS;
     assert_int_equal(train(&r), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_train: metrics: the desc lacks its defaults");
+    assert_error(WB_ERROR_ARGUMENT, "wb_train: metrics lacks its defaults");
     r.desc.metrics = WB_DESC(evaluate, .task = WB_TASK_NUMBERS);
     assert_int_equal(train(&r), WB_ERROR_SHAPE);
     assert_error(WB_ERROR_SHAPE, "wb_evaluate: expected floating numbers and as many targets");
