@@ -115,7 +115,7 @@ static int find_block(const job *j, int64_t n, int64_t p, place *places) {
 /* ---- sampling ---- */
 
 static double sum_of(const job *j, const place *found, int64_t first) {
-    if (found->is_nan) return NAN;
+    if (found->is_nan) return (double)NAN;
     double sum = 0;
     for (int k = 0; k < found->count; k++)
         sum += found->weights[k] * number(j, j->from, first + found->at[k]);

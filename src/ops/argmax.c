@@ -9,7 +9,8 @@ static wb_array *in_runs(wb_array *x, int dim, int64_t run) {
     int64_t sizes[WB_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++) sizes[d] = x->sizes[d];
     sizes[dim] = (x->sizes[dim] + run - 1) / run;
-    return wb_node_with(WB_OP_argmax, WB_I64, x->ndim, sizes, 1, &x, WB_WORDS(runs, dim, run));
+    return wb_node_with(WB_OP_argmax, WB_I64, x->ndim, sizes, 1, &x,
+                        WB_WORDS(runs, .dim = dim, .run = run));
 }
 
 static wb_array *positions(wb_array *x, int dim) {

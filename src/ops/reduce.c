@@ -34,7 +34,7 @@ static wb_array *reduce(wb_op op, wb_array *x, wb_dtype dtype, int64_t mask, boo
     int64_t sizes[WB_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++) sizes[d] = mask >> d & 1 ? 1 : x->sizes[d];
     return wb_node_with(op, dtype, total ? 0 : x->ndim, sizes, 1, &x,
-                        WB_WORDS(reduce, mask, total));
+                        WB_WORDS(reduce, .dims = mask, .is_total = total));
 }
 
 static wb_dtype float_of(const wb_array *x) {
@@ -238,7 +238,7 @@ static wb_array *normalise(wb_array *x, double eps, int ndim, const int64_t *dim
     if (!wb_is_usable(x)) return wb_refuse("normalise", x, "x");
     if (!wb_dims_mask("normalise", x, ndim, dims, &mask)) return NULL;
     return wb_node_with(WB_OP_normalise, float_of(x), x->ndim, x->sizes, gain ? 3 : 1,
-                        (wb_array *[]){x, gain, bias}, WB_WORDS(reduce, mask, .eps = eps));
+                        (wb_array *[]){x, gain, bias}, WB_WORDS(reduce, .dims = mask, .eps = eps));
 }
 
 wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int64_t *dims) {
@@ -315,7 +315,7 @@ static wb_array *row_operation(const char *function, wb_op op, wb_array *x, int 
     int64_t mask;
     if (!wb_is_usable(x)) return wb_refuse(function, x, "x");
     if (!wb_dims_mask(function, x, ndim, dims, &mask)) return NULL;
-    return wb_node_with(op, float_of(x), x->ndim, x->sizes, 1, &x, WB_WORDS(reduce, mask));
+    return wb_node_with(op, float_of(x), x->ndim, x->sizes, 1, &x, WB_WORDS(reduce, .dims = mask));
 }
 
 static const int64_t first_dim[1] = {0};
