@@ -1,4 +1,4 @@
-/* weber.h: everything a user needs. The parts are the manual, each for its room:
+/* weber.h: everything a user needs. The headers below are the manual, each for its subject:
  *
  *     desc.h          settings by name, defaults        metrics.h       how good a model is
  *     array.h         arrays, scopes, views, reading    rules.h         rules of optimisers
@@ -15,9 +15,10 @@
  *     losses.h        losses                            error.h         errors and the log
  *     context.h       contexts that threads share
  *
- * From C++ (17 or later): macros that take settings or lists, as wb_dense and wb_chain, are C's;
- * what they stand for is a function whose name ends in _make, which takes the struct with the
- * settings, or a list's length and address:
+ * From C++ (17 or later): macros that take settings or lists, such as wb_dense and wb_chain, are
+ * for C (those with settings work in C++20, too: weber/desc.h). Each of them calls a function whose
+ * name ends in _make, which takes the struct with the settings, or a list's length and address. C++
+ * calls that function:
  *
  *     wb_dense_desc wide{}, last{};
  *     wide.in = 2, wide.out = 8, wide.activation = wb_tanh;

@@ -14,16 +14,17 @@
  *     ... wb_gradient(l, &m->layer), wb_map(f, NULL, &m->layer), wb_show(m) ...
  *     wb_free(m);
  *
- * The second argument is the forward function that wb_apply calls, or NULL. The list says what
- * takes part: WB_STATE_FIELD is moved but not trained (wb_set says how it changes), WB_FIXED_FIELD
- * and WB_FIXED_CHILD_FIELD are released with the struct but neither moved nor trained. A member
- * that is not listed is a plain value: copied as bytes, neither trained nor saved. wb_setup and
- * wb_save warn of such a member if it points to a layer or an array (list it as FIXED if it is to
- * stay as it is), and wb_save warns if it is not zero; WB_VALUE_FIELD says that it is meant to be a
- * plain value. A struct without a table is refused: wb_new does not compile, and at run time the
- * error names the struct.
+ * The second argument is the forward function that wb_apply calls, or NULL. The list names the
+ * members that Weber handles: WB_ARRAY_FIELD and WB_CHILD_FIELD are trained, WB_STATE_FIELD is
+ * moved and saved but not trained (wb_set changes it), WB_FIXED_FIELD and WB_FIXED_CHILD_FIELD are
+ * released with the struct but neither moved nor trained. A member that is not listed is a plain
+ * value: copied as bytes, neither trained nor saved. wb_setup and wb_save warn of such a member if
+ * it points to a layer or an array (list it as FIXED if neither should move or train it), and
+ * wb_save warns if it is not zero; WB_VALUE_FIELD declares a plain value and avoids that. A struct
+ * without a table is refused: wb_new does not compile, and at run time the error names the struct.
  *
- * Settings are rows too. They are printed, "Power(2 => 3, tanh, p=0.5)", saved, and read back:
+ * Settings are rows of the table, too. They are printed, "Power(2 => 3, tanh, p=0.5)", saved, and
+ * read back:
  *
  *     WB_FUNCTOR(Power, forward, WB_SETTING(Power, in, WB_FIELD_PAIR, .low = 1),
  *                WB_SETTING(Power, activation, WB_FIELD_ACTIVATION),
@@ -32,8 +33,8 @@
  *     wb_register_layer(&Power_functor);                           // for wb_load_model
  *     wb_layer *layer = wb_layer_complete(&power->layer);          // defaults and ranges
  *
- * The layers of the library: weber/layers.h; what is done to a model: weber/model.h. Members ending
- * in _ belong to the library. Errors: weber/error.h. */
+ * The layers of the library: weber/layers.h; functions on models: weber/model.h. Members whose
+ * names end in _ are private. Errors: weber/error.h. */
 #ifndef WEBER_CLASS_H
 #define WEBER_CLASS_H
 
@@ -47,7 +48,7 @@ extern "C" {
 
 typedef struct wb_layer_class wb_layer_class;
 
-/* What every layer begins with. */
+/* The first member of every layer's struct. */
 typedef struct wb_layer {
     int64_t object_[2];
     const wb_layer_class *class_;
@@ -59,10 +60,10 @@ typedef struct wb_layer {
     bool shared_;
 } wb_layer;
 
-/* Fields that are layers, arrays or both, named or not: chains and trees. Filled by
+/* A list of layers and arrays, with or without names, as in chains and trees. Filled by
  * wb_list_append, released by the library. */
 typedef struct wb_layer_item {
-    char *name; /* NULL: known by its place, from 1 */
+    char *name; /* NULL: its path has its number in the list, from 1 */
     wb_layer *layer;
     wb_array *array; /* one of the two is NULL */
 } wb_layer_item;
@@ -98,12 +99,13 @@ typedef struct wb_layer_list {
 /* The kind, then members of wb_field: WB_SETTING(Power, p, WB_FIELD_REAL, .usual = 2). */
 #define WB_SETTING(type, field, ...) WB_FIELD_(type, field, __VA_ARGS__)
 
-/* Makes layers of the class known by its name, for wb_load_model: in the whole process, from then
- * on. The class has to stay. Fails on a name that another class has. */
+/* Registers the class under its name, so that wb_load_model can make its layers: for the whole
+ * process, from then on. The class must stay valid. Fails if another class has the name. */
 WB_API wb_status wb_register_layer(const wb_layer_class *layer_class);
 
-/* Ends the making of a layer: defaults for settings that are 0, then their ranges, "Power: p must
- * be from 0 to 10, got 11". The layer, or NULL after releasing it. */
+/* The last step of making a layer: fills in the defaults of settings that are 0, then checks
+ * ranges, "Power: p must be from 0 to 10, got 11". Returns the layer, or NULL after releasing
+ * it. */
 WB_API wb_layer *wb_layer_complete(wb_layer *layer);
 
 /* A zeroed struct of the class, released by wb_free. Fails, naming it, if the class has no
@@ -111,114 +113,115 @@ WB_API wb_layer *wb_layer_complete(wb_layer *layer);
 #define wb_new(type) ((type *)(void *)wb_layer_new(&type##_functor))
 WB_API wb_layer *wb_layer_new(const wb_layer_class *layer_class);
 
-/* Puts a layer or an array after the others in a list (WB_LIST_FIELD) of a struct of your own,
- * with a name if its entries have names, else NULL:
+/* Appends a layer or an array to a list (WB_LIST_FIELD) of a struct of your own, with a name if the
+ * list's entries have names, else NULL:
  *
  *     wb_list_append(&m->layer, "blocks", NULL, wb_dense(4, 4));   // m->blocks.items[0].layer
  *
- * The struct owns a layer, also on failure, and holds an array. Fails, leaving the list as it was,
- * with WB_ERROR_ARGUMENT on a list that the struct does not have, on a name that another entry has,
- * and on a layer that contains the struct; that layer stays the caller's. Chains:
- * wb_chain_append. */
+ * The struct takes over a layer, also on failure; of an array it holds a reference. Fails with
+ * WB_ERROR_ARGUMENT, without changing the list, on a list that the struct does not have, on a name
+ * that another entry has, and on a layer that contains the struct; that layer stays the caller's.
+ * Chains: wb_chain_append. */
 WB_API wb_status wb_list_append(wb_layer *layer, const char *list, const char *name, void *object);
 
 /* ---- the rows of a table ---- */
 
 typedef enum wb_field_kind {
-    WB_FIELD_ARRAY, /* wb_array *: a parameter, held (wb_keep) by the struct; NULL: not there */
+    WB_FIELD_ARRAY, /* wb_array *: a parameter, held (wb_keep) by the struct; may be NULL */
     WB_FIELD_STATE, /* wb_array *: moved, saved, never trained (running statistics) */
     WB_FIELD_CHILD, /* wb_layer *: owned by the struct */
     WB_FIELD_LIST,  /* wb_layer_list */
-    /* wb_array *: what a call leaves for the next one, NULL at first; not trained, moved, saved or
-     * copied. wb_reset forgets it */
+    /* wb_array *: a hidden state, from one call to the next; NULL at first; not trained, moved,
+     * saved or copied; wb_reset makes it NULL */
     WB_FIELD_HIDDEN,
-    /* anything else: copied as bytes, otherwise left alone; a number that C11 can tell (not an
-     * array of them) is sent by wb_synchronize */
+    /* anything else: copied as bytes, otherwise ignored; in C11, wb_synchronize sends a single
+     * number (whose type WB_VALUE_FIELD can tell) */
     WB_FIELD_VALUE,
 
-    /* settings: printed, saved and read back; the C type of each in the struct, and its form in
-     * text */
+    /* settings: printed, saved and read back. For each kind: the C type of the member, and its
+     * form in text */
     WB_FIELD_INTEGER, /* int64_t */
-    /* int64_t for each name in the row's form, "in => out" or, say, "(in, in2) => out"; equal ones
-     * of a group are written once, (8, 8) => 4 as 8 => 4 */
+    /* one int64_t for each name in the row's form, "in => out" or, say, "(in, in2) => out"; equal
+     * numbers in parentheses are written once: (8, 8) => 4 as 8 => 4 */
     WB_FIELD_PAIR,
     WB_FIELD_REAL,       /* double */
     WB_FIELD_BOOL,       /* bool */
     WB_FIELD_ACTIVATION, /* wb_activation *; NULL is the identity */
-    WB_FIELD_CONNECTION, /* wb_connection *; NULL: all arrays, tuple */
-    WB_FIELD_CHOICE,     /* int, place in the row's choices, from 0 */
+    WB_FIELD_CONNECTION, /* wb_connection *; NULL passes all arrays on, in text tuple */
+    WB_FIELD_CHOICE,     /* int, index of one of the row's choices, from 0 */
     WB_FIELD_NAME,       /* char[48]: a path, :weight; empty: the first of the row's choices */
-    WB_FIELD_REALS,      /* double[3]; the first 0 ends them: 2, (2, 3) */
-    WB_FIELD_SIZES,      /* int64_t[3], or as the row says; the first 0 ends them: (5, 5) */
-    WB_FIELD_EACH,       /* int64_t[3]: one for each of the SIZES above; one stands for all */
-    WB_FIELD_PADDING,    /* two int64_t[3]: before each of the SIZES, and how much more after it */
-    WB_FIELD_DIMS,       /* unsigned, WB_DIM(0) | ...; 0 is all; from 1 in text */
-    WB_FIELD_MODE,       /* of the layer itself: train, test (active=false) or auto */
-    WB_FIELD_OTHER,      /* the last: a field of Flux's struct alone */
+    WB_FIELD_REALS,      /* double[3]; the first 0 ends the list: 2, (2, 3) */
+    WB_FIELD_SIZES,      /* int64_t[3], or [most]; the first 0 ends the list: (5, 5) */
+    WB_FIELD_EACH,       /* int64_t[3]: one for each number of SIZES; a single one is for all */
+    WB_FIELD_PADDING,    /* two int64_t[3]: padding before each dimension, and more after it */
+    WB_FIELD_DIMS,       /* unsigned, WB_DIM(0) | ...; 0: all; in text dimensions count from 1 */
+    WB_FIELD_MODE,       /* no member: the layer's mode, train, test (active=false) or auto */
+    WB_FIELD_OTHER,      /* no member: only Flux's struct has it. The last kind */
 } wb_field_kind;
 
 /* A row of a struct's table: an array or layer that it holds, or a setting. */
 typedef struct wb_field {
-    const char *name; /* part of paths, key in text; NULL in a list: its items' names alone */
+    const char *name; /* in paths and text; NULL: a list whose items' names alone are in paths */
     size_t offset;
     wb_field_kind kind;
-    bool trainable; /* arrays, and what is below children */
+    bool trainable; /* of arrays; of children: whether anything in them is trained */
     /* arrays and children that belong to the struct but are neither moved nor trained */
     bool fixed;
 
-    /* For settings. INTEGER, REAL and BOOL begin as `usual` in a new struct; then the value that
-     * the program puts there counts, but a 0 that is out of range stands for `usual`, too, unless
-     * the row says `.zero_counts`: then it is an error. Numbers, flags and pads that are usual are
-     * not written into text. `usual` of some kinds has another meaning:
+    /* For settings. `usual` is the default: INTEGER, REAL and BOOL have it in a new struct until
+     * the program sets them. A 0 that is out of range means `usual`, too; with .zero_counts it is
+     * an error. Numbers, flags and pads that equal their default are not written into text. For
+     * some kinds `usual` has another meaning:
      *     EACH        -1  the default of an entry is the same entry of SIZES
-     *     PAIR        -1  the default of a group is the first number; one number alone is all
+     *     PAIR        -1  the default of a group is the first number; in text a single number
+     *                     sets all
      *     ACTIVATION   1  NULL is not the identity
      *     DIMS        -1  0 is the last dimension
      *     CHOICE      -1  the setting is always written
      * Numbers are at least low, or above it (is_above), and at most high, unless high is 0. */
     double usual, low, high;
-    bool is_above; /* low itself is too low */
+    bool is_above; /* low itself is not allowed */
     bool zero_counts;
-    /* written first and without its name, as PAIR, ACTIVATION, CONNECTION and SIZES are; of a
-     * CHILD, too */
+    /* written first and without its name, as PAIR, ACTIVATION, CONNECTION and SIZES always are;
+     * also possible for a CHILD */
     bool positional;
-    bool spread; /* the entries of a LIST are written as arguments of their own */
-    int most;    /* of SIZES: how many numbers the member has; default 3 */
-    /* of CHOICE: the names, "+|sum" if others are understood, too; NULL ends them. Of PAIR: the
+    bool spread; /* of a LIST: each entry is written as an argument */
+    int most;    /* of SIZES: length of the member's array; default 3 */
+    /* of CHOICE: the names, ended by NULL; "+|sum" is written + and read as + or sum. Of PAIR: the
      * names of its numbers in messages; NULL: those of its form */
     const char *const *choices;
-    /* of PAIR: its numbers as text has them, at most four groups, "(in, in2) => out"; the default
-     * of a number is the one before in its group. NULL: "in => out" */
+    /* of PAIR: its form in text, at most four groups, "(in, in2) => out"; a number that is not
+     * given equals the one before it in its group. NULL: "in => out" */
     const char *form;
-    /* of REALS: offset of the REALS that are given instead; 0: there are none */
+    /* of REALS: offset of other REALS that can be given instead; 0: none */
     size_t instead;
-    /* offset of the array that a number is taken from where it is not given; 0: there is none */
+    /* offset of the array from which a number that is not given is derived; 0: none */
     size_t given_by;
-    /* offset of the BOOL that says that this array or child is there, or that this setting is not
-     * used; 0: none */
+    /* offset of a BOOL; 0: none. with: this array or child exists if it is true; without: this
+     * setting is not used if it is true */
     size_t with, without;
-    /* of a CHILD: taken over by wb_layer_complete, as chains take layers */
+    /* of a CHILD: wb_layer_complete takes it over, as a chain takes over its layers */
     bool counted;
-    const wb_layer_class *part; /* of a CHILD that is a part of the layer: it is not written */
+    const wb_layer_class *part; /* of a CHILD that the layer makes itself: its class; not written */
 
-    /* Flux's struct has its fields in the order of this table. */
-    const char *flux; /* the name there; NULL: as here */
-    int since;        /* structs with fewer fields, of older versions, do not have this one */
-    bool text_only;   /* no field there */
-    /* of an array: where the field of this name is a tuple there, its item, from 1 */
+    /* Flux's struct, whose fields have the order of this table. */
+    const char *flux; /* the field's name in Flux; NULL: as here */
+    int since;        /* Flux's struct has this field if it has at least so many fields */
+    bool text_only;   /* Flux's struct has no such field */
+    /* of an array that Flux has as an item, counted from 1, of its field named `tuple` */
     const char *tuple;
     int item;
-    bool parameter; /* of a CHOICE or BOOL: the first parameter of its type */
-    int rank;       /* in text -1: before those with 0; 1: after them */
+    bool parameter; /* of a CHOICE or BOOL: in Flux the first type parameter of the struct */
+    int rank;       /* order in text: rows with -1 come before those with 0, rows with 1 after */
     int number;     /* of a VALUE: WB_NUMBERS_AT its address (weber/dtype.h); 0: anything */
 } wb_field;
 
 /* ---- the class of a struct ---- */
 
-/* Where a layer is in a sequence that comes piece by piece (wb_cache). */
+/* How far a layer is in a sequence that it gets in pieces (wb_cache). */
 typedef struct wb_positions {
-    int64_t length; /* at most; 0: there is no cache */
-    int64_t passed;
+    int64_t length; /* most positions; 0: no cache */
+    int64_t passed; /* positions of earlier pieces */
 } wb_positions;
 
 struct wb_layer_class {
@@ -227,35 +230,36 @@ struct wb_layer_class {
     const wb_field *fields;
     int field_count;
     wb_array *(*forward)(wb_layer *layer, wb_array *x); /* NULL: cannot be applied */
-    /* One line, "Dense(784 => 128, relu)"; brief: as places in messages want it, without settings.
-     * NULL: by the table. */
+    /* Writes one line, "Dense(784 => 128, relu)"; brief: without settings, as in messages. NULL:
+     * the table says it. */
     void (*describe)(const wb_layer *layer, bool brief, char *text, size_t size_bytes);
-    /* Fills numbers that are not given, from arrays that are. NULL: fills the rows with given_by: a
-     * number from an array (n), a PAIR from an array whose sizes are its groups, the last one
-     * first, as (out, in), sizes from any array. */
+    /* Derives numbers that are not given from arrays that are. NULL: does so for rows with
+     * given_by: a number is the size of an array (n); a PAIR has the sizes of an array in reverse,
+     * in => out of (out, in); SIZES are an array's sizes. */
     void (*derive)(wb_layer *layer);
-    /* Checks that need several settings, and arrays that are still missing; all settings are within
-     * their ranges. False with the error recorded. NULL: nothing. */
+    /* Called when all settings are within their ranges: checks that need several settings, and
+     * makes missing arrays. Returns false with the error recorded. NULL: nothing to do. */
     bool (*complete)(wb_layer *layer);
-    const char *before_keys; /* in text; NULL: ", " */
+    const char *before_keys; /* what text has before settings with a name; NULL: ", " */
     const char *equals;      /* between key and value; NULL: "=" */
-    const char *former;      /* the name that older versions of Flux have; NULL: this one */
-    /* A size that a text gives as _ is the size of the input's last dimension but one if the input
-     * has three or more dimensions, else the size of its first. */
+    const char *former;      /* the name in older versions of Flux; NULL: this one */
+    /* True: a size that a text gives as _ (wb_parse) is that of the input's last dimension but one,
+     * if the input has three or more dimensions. Else it is that of the first dimension. */
     bool has_channels;
-    /* Instead of forward, for a layer that takes several arrays or gives several: writes its
-     * results and returns how many they are, 1 to WB_MOST_ARRAYS; 0 with the error recorded. */
+    /* Instead of forward, for a layer with several inputs or results: writes its results and
+     * returns their number, 1 to WB_MOST_ARRAYS, or 0 with the error recorded. */
     int (*forward_many)(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results);
-    /* For a layer whose results depend on positions: the offset of its wb_positions (0: it has
-     * none), and how many positions it takes (0: a cache does not concern it; NULL: any number). */
+    /* For a layer whose results depend on positions in a sequence: the offset of its wb_positions
+     * (0: none), and how many positions it can take (0: wb_cache does not affect it; NULL: any). */
     size_t positions;
     int64_t (*most_positions)(const wb_layer *layer);
-    /* For what a struct owns that no row lists, as memory or a reference of another language.
-     * copied: of wb_clone, wb_map, wb_share and the like; the members of no row, and settings, are
-     * those of the original, byte by byte, arrays and layers are not there yet. It gives the copy
-     * what is to be its own; false with the error recorded fails the copy, whose members are then
-     * zeroed. NULL: the bytes do. released: when the last reference goes, before the fields are
-     * released; on the thread that frees it. Members may be zeroed, as wb_new leaves them. */
+    /* For resources that a struct owns and no row lists, such as memory or a reference of another
+     * language. copied: called on each copy (wb_clone, wb_map, wb_share ...), when settings and
+     * members without a row are copied byte by byte, and before arrays and layers are. It replaces
+     * the resources that the copy must not share. False, with the error recorded, fails the copy,
+     * whose members are then zeroed. NULL: copying the bytes is enough. released: called when the
+     * last reference is freed, on the thread that frees it, before the fields are released. Members
+     * may be zero, as after wb_new. */
     bool (*copied)(wb_layer *copy);
     void (*released)(wb_layer *layer);
 };

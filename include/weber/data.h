@@ -1,8 +1,8 @@
 /* weber/data.h: from files and arrays to batches.
  *
- * An observation is a place along the last dimension: images (28, 28, 60000) and labels (60000) are
- * 60000 of them. A loader walks them in batches; each turn of the loop is a scope that wb_next
- * opens and closes:
+ * An observation is a position (place) along the last dimension: images (28, 28, 60000) and labels
+ * (60000) have 60000 of them. A loader gives them in batches; each turn of the loop, that is, each
+ * batch, has a scope that wb_next opens and closes:
  *
  *     wb_loader *data = wb_loader_new(.x = images, .y = labels, .batchsize = 64, .shuffle = true,
  *                                     .seed = 1);
@@ -12,10 +12,10 @@
  *     }
  *     wb_free(data);
  *
- * A thread of the loader's own copies the next batches while the program computes; they are the
- * same, and come in the same order, as without it. A loader is used by one thread at a time. Its
- * position can be saved and loaded (weber/state.h), also in the middle of an epoch: the next {0}
- * then goes on there. Errors: weber/error.h. */
+ * Each loader has a thread that copies the next batches while the program computes; this changes
+ * neither the batches nor their order. A loader must be used by one thread at a time. Its position
+ * can be saved and loaded (weber/state.h), also in the middle of an epoch: the next batch of {0}
+ * then continues there. Errors: weber/error.h. */
 #ifndef WEBER_DATA_H
 #define WEBER_DATA_H
 
@@ -30,7 +30,7 @@ extern "C" {
 /* Number of observations: the last size. 0 for NULL and for an array without dimensions. */
 WB_API int64_t wb_numobs(const wb_array *x);
 
-/* Observations start to stop - 1 as a view: the last dimension stays. For a list of places:
+/* A view of observations start to stop - 1, with as many dimensions as x. For a list of places:
  * wb_gather(x, places, -1). */
 WB_API wb_array *wb_getobs(wb_array *x, int64_t start, int64_t stop);
 
@@ -44,11 +44,11 @@ WB_API wb_status wb_splitobs_make(wb_array *x, wb_array **parts, int count,
                                   const double *fractions);
 
 /* labels (...) of integers 0 to classes - 1; the result (classes, ...), of bool, is true at each
- * label's place. Reads the labels: one out of range is an error that names it. As numbers:
- * wb_cast(y, WB_F32). */
+ * label's place. The labels are read at the call: a label out of range is an error that names it.
+ * To get numbers instead of bool: wb_cast(y, WB_F32). */
 WB_API wb_array *wb_onehot(wb_array *labels, int64_t classes);
 
-/* y (classes, ...) to (...), i64: the place of the first largest element of each column, from 0. */
+/* y (classes, ...) to (...), i64: the row of the first largest element in each column, from 0. */
 WB_API wb_array *wb_onecold(wb_array *y);
 
 /* ---- the loader ---- */
@@ -64,15 +64,14 @@ typedef struct wb_named_array {
 } wb_named_array;
 
 /* One batch. x, y and more[i] come from the loader's arrays of the same name, NULL where it has
- * none; they belong to the turn. Using one after the turn is a mistake, as with any released array.
- * It is an error as long as nothing else has taken the array's place, which is likely, not certain
- * (weber/array.h). */
+ * none; they belong to the turn's scope. Using one after the turn is a mistake, as with any
+ * released array. It is usually, but not always, reported as an error (weber/array.h). */
 typedef struct wb_batch {
     wb_array *x, *y;
     wb_array *more[WB_MORE_ARRAYS];
     int64_t index; /* place in the epoch, from 0 */
-    /* observations in it: batchsize, or fewer in the last one. With .shard it can be 0 there, and
-     * the arrays are (..., 0): such a rank takes part in the step, and adds nothing */
+    /* observations in it: batchsize, or fewer in the last batch. With .shard a rank's last batch
+     * can have 0, with arrays (..., 0): that rank takes part in the step, but adds nothing to it */
     int64_t size;
     int64_t epoch;      /* of the loader, from 0 */
     wb_loader *loader_; /* private */
@@ -80,9 +79,9 @@ typedef struct wb_batch {
     int64_t turn_;      /* private; 0: the next wb_next starts an epoch */
 } wb_batch;
 
-/* The memory of a batch while it is prepared: array i has its observations one after another at
- * data[i], which may be changed. Their places in the whole data are order[0 .. size - 1]. Arrays
- * are numbered in the order x, y, more[0], ...; those that are not there are left out. */
+/* The memory of a batch while it is prepared: the observations of array i are one after another at
+ * data[i], and may be changed. Their places in the whole data are order[0 .. size - 1]. Arrays are
+ * numbered in the order x, y, more[0], ...; an array that the loader lacks has no number. */
 typedef struct wb_batch_memory {
     int64_t index, size, epoch;
     const int64_t *order;
@@ -90,44 +89,44 @@ typedef struct wb_batch_memory {
     void *const *data;
 } wb_batch_memory;
 
-/* An observation for a function to write: its array i at data[i], which at first holds the numbers
+/* An observation for getobs to write: its array i goes to data[i], which at first has the numbers
  * of the loader's own array i. */
 typedef struct wb_observation {
     int64_t place; /* from 0 */
     int64_t epoch;
-    uint64_t seed; /* for random numbers: another one for each place and epoch */
+    uint64_t seed; /* for random numbers: different for each place and epoch */
     int count;
     void *const *data;
 } wb_observation;
 
 /* Writes the observation. Called on one of the loader's threads, several at a time with .threads.
- * Random numbers that it draws follow from seed; arrays that it makes are released after the call.
- * A status other than WB_OK ends the epoch, as one from prepare does. */
+ * Random arrays that it makes depend only on seed; arrays that it makes are released after the
+ * call. A status other than WB_OK ends the epoch, as for prepare. */
 typedef wb_status wb_getobs_fn(const wb_observation *observation, void *user);
 
 /* One observation as arrays of any size: arrays[0] is its x, arrays[1] its y, arrays[2 + i] its
- * more[i]. They begin as NULL; an array that stays NULL in the first observation of a batch is
+ * more[i]. They are NULL at first; an array that stays NULL in the first observation of a batch is
  * missing in the batch. Without collate there must be an x. Called on the caller's thread, in the
  * turn's scope; a status other than WB_OK ends the epoch with that status. */
 typedef wb_status wb_observe_fn(int64_t place, wb_array **arrays, void *user);
 
-/* Makes a batch of its observations: sets batch->x, y and more. lists[k] has array k of each
- * observation, batch->size of them; NULL if they have no array k. */
+/* Makes a batch from its observations: sets batch->x, y and more. lists[k] has array k of each of
+ * the batch->size observations; it is NULL if they have no array k. */
 typedef wb_status wb_collate_fn(wb_batch *batch, wb_array *const *const *lists, void *user);
 
 /* Zero means default. The arrays are kept by the loader and evaluated when it is made. */
 typedef struct wb_loader_desc {
     WB_START_MEMBER;
-    wb_array *x, *y; /* the usual two; x is required, except with observe */
-    /* further ones: .more = {{"mask", mask}}; wb_batch_get finds them */
+    wb_array *x, *y; /* inputs and targets; x is required, except with observe */
+    /* more arrays, with names: .more = {{"mask", mask}}; see wb_batch_get */
     wb_named_array more[WB_MORE_ARRAYS];
     int64_t batchsize WB_DEFAULT(1); /* observations per batch */
-    bool shuffle;                    /* a new order each epoch, from (seed, epoch) alone */
+    bool shuffle;                    /* a new order each epoch, by (seed, epoch) only */
     uint64_t seed;                   /* same seed, same order, on every machine */
     bool drop_partial;               /* leave out a last batch that is not full */
-    /* Only this rank's part of the data (weber/distributed.h): out of each `ranks` batches of the
-     * common order, the batch with the rank's number. So all ranks make the same number of steps,
-     * and a step of all ranks together is over batchsize times ranks observations. */
+    /* Only this rank's part of the data (weber/distributed.h): with N ranks, rank r gets batch r of
+     * every N batches in the order that all ranks share. So all ranks make the same number of
+     * steps, and one step of all ranks covers batchsize times N observations. */
     bool shard;
     const wb_device *device; /* where batches go; default: where the arrays are */
     /* false: each batch is prepared when it is asked for, on the caller's thread */
@@ -135,26 +134,26 @@ typedef struct wb_loader_desc {
     /* Changes a batch in the turn's scope, on the caller's thread: batch->x = wb_cast(batch->x,
      * WB_F32). */
     void (*map)(wb_batch *batch, void *user);
-    /* Changes a batch's memory where it is prepared, by default on the loader's thread, in a scope
-     * of its own; random numbers there follow from seed, epoch and index. A status other than WB_OK
-     * ends the epoch: when that batch's turn comes, wb_next fails with the status and names the
-     * batch's index. */
+    /* Changes a batch's memory while it is prepared, by default on the loader's thread, in a scope
+     * of its own; random arrays made there depend on seed, epoch and index. A status other than
+     * WB_OK ends the epoch: when that batch's turn comes, wb_next fails with the status and names
+     * the batch's index. */
     wb_status (*prepare)(const wb_batch_memory *batch, void *user);
     void *user; /* handed to map, prepare, getobs, observe and collate */
     /* Observations from a function instead of arrays: numobs of them, which getobs writes one by
-     * one, before prepare. x, y and more are then one observation each, (..., 1), which give sizes
-     * and type. The type must be one that wb_to keeps on the batches' device (f64 is not kept on a
-     * GPU):
+     * one, before prepare. x, y and more are then one observation each, (..., 1), and say which
+     * sizes and type an observation has. The type must be one that wb_to does not change on the
+     * batches' device (it turns f64 into f32 on a GPU):
      *
      *     wb_loader_new(.x = wb_zeros(WB_U8, 224, 224, 3, 1), .y = wb_zeros(WB_I32, 1),
      *                   .numobs = 50000, .getobs = decode, .user = files, .threads = 8,
      *                   .batchsize = 64, .shuffle = true) */
     int64_t numobs;
     wb_getobs_fn *getobs;
-    int threads; /* that call getobs for a batch; its observations keep their order. Default 1 */
-    /* Or numobs observations of any sizes as arrays that observe makes, without x, y and more.
-     * collate makes a batch of them; default: each array's observations, of one size, are stacked
-     * along a new last dimension. Both are called before map; batches then go to device.
+    int threads; /* number of threads that call getobs; does not change the order. Default 1 */
+    /* Or observe makes numobs observations of any sizes as arrays; x, y and more are not given.
+     * collate makes a batch of them; default: the observations, which must have equal sizes, are
+     * stacked along a new last dimension. Both are called before map; batches then go to device.
      *
      *     static wb_status pad(wb_batch *b, wb_array *const *const *lists, void *user) {
      *         b->x = wb_batchseq((int)b->size, lists[0], 0);     // weber/observations.h
@@ -174,12 +173,12 @@ typedef struct wb_loader_desc {
 WB_API wb_loader *wb_loader_make(wb_loader_desc desc);
 
 /* A loader over the same arrays, with the same settings, whose batches go to the device. They are
- * copied there by a queue beside the computation, ahead of time; a batch's memory is free again
- * when its turn ends. f64 from the CPU arrives as f32, as with wb_to.
+ * copied there ahead of time, on a queue of their own, during the computation; a batch's memory is
+ * free again when its turn ends. f64 from the CPU becomes f32, as with wb_to.
  *
- * Arrays that are on a device already (the whole data set moved with wb_to) are not copied: batches
- * are views there, or gathered there when shuffled; prepare, which works on host memory, is refused
- * for them. */
+ * Arrays that are on that device already (after wb_to of the whole data set) are not copied:
+ * batches are views of them, or gathered from them when shuffled. Such a loader cannot have
+ * prepare, which works on host memory. */
 WB_API wb_loader *wb_loader_to(const wb_device *device, wb_loader *loader);
 
 /* A loader over the same arrays whose batches pass through f as well, after the loader's own map:
@@ -193,16 +192,16 @@ WB_API wb_status wb_batch_to(const wb_device *device, wb_batch *batch);
 WB_API int64_t wb_loader_length(const wb_loader *loader);
 
 /* The number, from 0, of the epoch that the next batch of {0} starts: the epoch of the loaded
- * position (weber/state.h), or the one after the last. */
+ * position (weber/state.h), or the epoch after the last one that was started. */
 WB_API int64_t wb_loader_epoch(const wb_loader *loader);
 
-/* The next batch: closes the last turn's scope, opens one and fills *batch; a batch of {0} starts
- * an epoch. False, with *batch back at {0}, at the end of the epoch, and as soon as an error is
- * pending: of the loader, of closing the scope, or of the loop's body, so that a loop ends at its
- * first error. Scopes that the body left open are closed as well.
+/* The next batch: closes the last turn's scope, opens a new one and fills *batch; a batch of {0}
+ * starts an epoch. Returns false, with *batch set to {0}, at the end of the epoch, and when an
+ * error is pending, whether from the loader, from closing the scope or from the loop's body: so a
+ * loop ends at its first error. Scopes that the body left open are closed, too.
  *
- * A loop that leaves no scope open, as one of another language, takes what it wants of the batch
- * and closes the turn's scope itself; the next wb_next goes on all the same:
+ * A loop that must leave no scope open, as in another language, takes the arrays that it needs from
+ * the batch and closes the turn's scope itself; the next wb_next works as usual:
  *
  *     while (wb_next(data, &batch)) {
  *         wb_array *x = wb_take(batch.x), *y = wb_take(batch.y); // wb_free them at any time
@@ -211,14 +210,15 @@ WB_API int64_t wb_loader_epoch(const wb_loader *loader);
  *     }
  *
  * To leave a loop early call wb_batch_end(&batch). After a plain break the scope stays open until
- * the loader's next epoch or its end; a new {0} starts from the beginning in any case. */
+ * the loader's next epoch starts or the loader is freed. A new {0} starts an epoch in either
+ * case. */
 WB_API bool wb_next(wb_loader *loader, wb_batch *batch);
 
-/* Ends a turn early: closes its scope and makes *batch {0}. */
+/* Ends a turn early: closes its scope and sets *batch to {0}. */
 WB_API wb_status wb_batch_end(wb_batch *batch);
 
-/* The first batch of the coming epoch, without starting it; its arrays belong to the caller's
- * scope, and nothing has to be ended. False on failure. */
+/* The first batch of the next epoch, without starting that epoch; its arrays belong to the caller's
+ * scope, so wb_batch_end is not needed. False on failure. */
 WB_API bool wb_first(wb_loader *loader, wb_batch *batch);
 
 /* The batch's array of that name: "x", "y" or one of more. An unknown name is an error that lists
@@ -228,10 +228,10 @@ WB_API wb_array *wb_batch_get(const wb_batch *batch, const char *name);
 /* ---- files ---- */
 
 /* Reads an IDX file, gzipped (in any number of members) or not: u8, i8 and i16 (both as i32), i32,
- * f32 or f64; its sizes reversed to fastest first, (28, 28, 60000). A file of another
- * format, or one that is cut short or goes on after its end, is an error that names file and
- * offset. So is a gzipped one that inflates to more than 2 GiB, or to more than four times its size
- * where that is more; the variable WEBER_INFLATE_MIB, a number of mebibytes, sets another limit. */
+ * f32 or f64; its sizes are reversed to fastest first, (28, 28, 60000). A file in another format,
+ * one that is too short, and one with bytes after its data are errors that name file and offset. So
+ * is a gzipped file that inflates to more than the larger of 2 GiB and four times its size; the
+ * environment variable WEBER_INFLATE_MIB, in mebibytes, sets another limit. */
 WB_API wb_array *wb_read_idx(const char *path);
 
 typedef enum wb_split { WB_SPLIT_TRAIN, WB_SPLIT_TEST } wb_split;

@@ -1,28 +1,28 @@
 /* weber/desc.h: settings by name, in structs that are called descs.
  *
- * What is written counts, also a 0 and a false; what is not written is the default:
+ * A setting that you write counts, even 0 or false; one that you do not write has its default:
  *
  *     wb_dense(2, 3)                       with a bias
  *     wb_dense(2, 3, .bias = false)        without
  *     wb_momentum(.rho = 0)                rho is 0
  *
- * A maker such as wb_dense is a macro: it writes the defaults before what its caller writes, and
- * the last value of a member counts. The defaults stand beside the members, in WB_DEFAULT; a member
- * without one begins as 0, which means what its comment says (a kernel, a stride, a size, a pointer
- * that is 0 is not given). The macro calls a function whose name ends in _make. It takes the desc,
- * which may be a variable:
+ * A maker such as wb_dense is a macro: it puts the defaults before the caller's settings, and the
+ * last value of a member counts. The default of a member is in its WB_DEFAULT; a member without one
+ * is 0, whose meaning its comment says (a kernel, a stride, a size or a pointer that is 0 is not
+ * given). The macro calls a function whose name ends in _make. It takes the desc, which may be a
+ * variable:
  *
  *     wb_dense_desc d = WB_DESC(dense, 2, 3, .bias = false);
  *     wb_layer *layer = wb_dense_make(d);
  *
- * A list that such a variable points to has a name of its own: a literal such as (int[]){0, 1} ends
- * with the expression. A desc within a desc is written in the same way:
- * .metrics = WB_DESC(evaluate, .k = 3).
- * A desc that was not made so, such as (wb_dense_desc){.in = 2}, lacks its defaults and is
- * refused; one whose members all begin as 0, such as wb_window_desc, lacks nothing and is taken.
+ * A list that such a variable points to must be a variable, too: a literal such as (int[]){0, 1} is
+ * valid only within the expression. A desc within a desc is written in the same way: .metrics =
+ * WB_DESC(evaluate, .k = 3). A desc that was made in another way, such as (wb_dense_desc){.in = 2},
+ * lacks its defaults and is refused; a desc whose members are all 0 by default, such as
+ * wb_window_desc, is accepted.
  *
- * Settings without a name, by position, are those that every call gives; a list is in braces of its
- * own: wb_conv({3, 3}, 1, 16).
+ * Settings that every call needs come first and can be given by position, without their names; a
+ * list is in braces: wb_conv({3, 3}, 1, 16).
  *
  * C++: members have the same defaults there, so that `wb_dense_desc d{}; d.in = 2;` is right from
  * C++14 on (without the braces the members that have no default are not set), and from C++20 on the
@@ -34,8 +34,8 @@
 
 #include "defaults.h"
 
-/* Whether a macro made a desc: a number that nobody writes into the first member by its place. Of a
- * desc within a desc that its caller does not write it is WB_LEFT_OUT_. */
+/* Marks a desc that a macro made: a number in the first member that no caller would write there by
+ * position. A desc within a desc that its caller does not set is marked with WB_LEFT_OUT_. */
 #ifdef __cplusplus
 enum class wb_start : char { zeroed, made = 93, left_out = 94 };
 #define WB_MADE_     wb_start::made
@@ -54,7 +54,8 @@ typedef char wb_start;
     { .start_ = WB_LEFT_OUT_ }
 #endif
 
-/* The default of a member; in C weber/defaults.h has it, which scripts/defaults makes of these. */
+/* The default of a member. In C it comes from weber/defaults.h, which scripts/defaults generates
+ * from these. */
 #if defined(__cplusplus) && __cplusplus >= 201402L
 #define WB_DEFAULT(...) = __VA_ARGS__
 #else
@@ -71,8 +72,8 @@ typedef char wb_start;
 #define WB_VALUE_(type, defaults, ...) ((type){defaults.start_ = WB_MADE_, __VA_ARGS__})
 #endif
 
-/* An expression in which a member may be written twice, without a warning. Braces that are left out
- * and numbers in the place of pointers are errors there: wb_conv(3, 1, 16) is not wb_conv({3}, 1,
+/* An expression in which a member may be initialised twice without a warning. Missing braces, and
+ * numbers where a pointer is needed, are errors in it: wb_conv(3, 1, 16) is not wb_conv({3}, 1,
  * 16). */
 #if defined(__GNUC__) && !defined(__cplusplus)
 #define WB_QUIET_(...)                                                                             \
@@ -86,11 +87,11 @@ typedef char wb_start;
 #define WB_QUIET_(...) __VA_ARGS__
 #endif
 
-/* Where a macro needs something after its last argument. */
+/* A last argument for macros that need at least one. */
 #define WB_NO_MORE .start_ = WB_MADE_
 
-/* Lists of paddings, where C takes {1} and {1, 0} for the same: .pad = WB_ALL(1) is for all
- * dimensions, .pad = WB_EACH(1, 0) has one number for each dimension, and a 0 counts. */
+/* Lists of paddings, since in C {1} and {1, 0} are the same: .pad = WB_ALL(1) is for all
+ * dimensions; .pad = WB_EACH(1, 0) has one number for each dimension, where 0 means 0. */
 #define WB_ALL(n)                                                                                  \
     { n, WB_SAME_, WB_SAME_ }
 #define WB_EACH(...) WB_EACH_(__VA_ARGS__, WB_SAME_, WB_SAME_, 0)
@@ -102,13 +103,13 @@ typedef char wb_start;
 /* WB_DESC(dense, 2, 3): a wb_dense_desc with its defaults. */
 #define WB_DESC(name, ...) WB_QUIET_(WB_GIVEN_(name, __VA_ARGS__))
 
-/* The same as an initialiser, for tables of descs that are static. -Wextra's warning of members
- * that are written twice is not silenced there. */
+/* The same as an initialiser, for tables of descs that are static. There, -Wextra warns of members
+ * that are initialised twice. */
 #define WB_INIT(name, ...)                                                                         \
     { WB_DEFAULTS_##name.start_ = WB_MADE_, __VA_ARGS__ }
 
-/* function(a wb_NAME_desc), and function(x, a wb_NAME_desc): the makers' macros are defined by
- * these. */
+/* Calls function(desc) and function(x, desc), where desc is a wb_NAME_desc. The makers' macros are
+ * defined with these. */
 #define WB_MAKE(function, name, ...)       WB_QUIET_(function(WB_GIVEN_(name, __VA_ARGS__)))
 #define WB_MAKE_OF(function, x, name, ...) WB_QUIET_(function(x, WB_GIVEN_(name, __VA_ARGS__)))
 

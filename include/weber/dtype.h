@@ -1,8 +1,9 @@
 /* weber/dtype.h: the element types.
  *
- * Storage may be narrower than arithmetic: programs compute in f32, f64, i32, i64 and bool; f16 and
- * bf16 are converted to f32 at the load and rounded once at the store. How two types meet is one
- * table, wb_promote(), Julia's: integers widen, floats win, C scalars are weak. */
+ * Storage may be narrower than arithmetic: kernels compute in f32, f64, i32, i64 and bool; f16 and
+ * bf16 are converted to f32 when they are loaded and rounded once when they are stored. The type of
+ * an operation on two types is wb_promote(), as in Julia: of integers the wider one, floats before
+ * integers; C numbers have no influence (weber/ops.h). */
 #ifndef WEBER_DTYPE_H
 #define WEBER_DTYPE_H
 
@@ -41,8 +42,8 @@ typedef enum wb_dtype {
         WB_DTYPE_COUNT
 } wb_dtype;
 
-/* The same constants with the enumeration's type, which C's enumerators lack: by that type a maker
- * tells an element type from a number given in its place. In C11,
+/* The same constants with the type wb_dtype; in C, enumerators are ints. By the type a maker can
+ * tell an element type from a number that was given by mistake. In C11,
  *
  *     wb_zeros(2, 3)                    fails: "full: 2 is not an element type: ..."
  *
@@ -65,11 +66,11 @@ enum { WB_NO_DTYPE = 0x10000 };
 #define WB_DTYPE(dtype) (dtype)
 #endif
 
-/* The type of numbers in C memory, from a pointer to them: a whole number of so many bytes, signed
- * or not, a float, a double, a bool, or a type that no element has: long double, complex, __int128.
- * WB_NUMBERS_AT(pointer) is one of these, or 0 where the pointer does not say: to void, to char
- * (bytes of anything), to a struct or an array; in C99 and C++ always. WB_NUMBERS_IN(array) sees
- * the numbers of double d[2][3], too, but not those of d[2][3][4]. */
+/* The type of numbers in C memory, from a pointer to them: an integer of so many bytes, signed or
+ * not, a float, a double, a bool, or a type that no element type has: long double, complex,
+ * __int128. WB_NUMBERS_AT(pointer) is one of these, or 0 where the type is unknown: for pointers to
+ * void, to char (bytes of anything), to a struct or an array, and always in C99 and C++.
+ * WB_NUMBERS_IN(array) also finds the type for double d[2][3], but not for d[2][3][4]. */
 enum {
     WB_OTHER_NUMBERS = 1 << 23,
     WB_WHOLE_NUMBERS = 1 << 24, /* times their bytes: 1, 2, 4, 8 */
@@ -78,7 +79,7 @@ enum {
     WB_BOOLS = 64 << 24
 };
 
-/* The numbers that an element type is read from: its bits of the list above. */
+/* The C types that an element type can be read from, as bits of the enum above. */
 #define WB_NUMBERS_OF(dtype)                                                                       \
     ((dtype) == WB_F32                         ? WB_FLOATS                                         \
      : (dtype) == WB_F64                       ? WB_DOUBLES                                        \
@@ -87,8 +88,8 @@ enum {
      : (dtype) == WB_I64                       ? WB_WHOLE_NUMBERS * 8                              \
                                                : WB_WHOLE_NUMBERS | WB_BOOLS)
 
-/* WB_DTYPE_AT is WB_DTYPE together with what the pointer says; wb_from_make and its like compare
- * the two. Where dtype is a constant, the compiler does. */
+/* WB_DTYPE_AT is WB_DTYPE together with the pointer's type; wb_from_make and similar functions
+ * compare the two. If dtype is a constant, the compiler compares them. */
 #if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
 #define WB_AT_CASE(type, numbers) type * : (numbers), const type * : (numbers)
 #define WB_IN_CASE(type, numbers)                                                                  \
@@ -125,8 +126,9 @@ __extension__ typedef unsigned __int128 wb_uint128_;
     _Generic(1 ? (void *)((intptr_t)(dtype)*0) : (int *)0, int *                                   \
              : (dtype), default                                                                    \
              : WB_DTYPE_COUNT)
-/* A type without a size where the pointer is to numbers of another type than dtype says. (No struct
- * with a _Static_assert: clang takes a compound literal in one for one of the whole file.) */
+/* An invalid type (an array of negative size) if the pointer is to other numbers than dtype's. (No
+ * struct with a _Static_assert: clang takes a compound literal in one for one of the whole
+ * file.) */
 #define WB_SAME_NUMBERS(dtype, numbers)                                                            \
     char[(numbers) == 0 || (unsigned)(dtype) >= WB_DTYPE_COUNT ||                                  \
                  (WB_NUMBERS_OF(dtype) & (numbers)) != 0                                           \

@@ -1,4 +1,4 @@
-/* weber/error.h: what went wrong, said once, with names and numbers.
+/* weber/error.h: errors: what went wrong, reported once, with names and numbers.
  *
  * Makers return the thing or NULL; doers return a wb_status. The first error of a thread stays
  * until it is taken; later ones do not replace it, so a chain of calls can be written without a
@@ -10,12 +10,12 @@
  *
  * While an error is pending, functions that read or write files, train, evaluate or load data
  * (wb_save, wb_load, wb_train, wb_evaluate, wb_next, ...) do nothing and return its status, because
- * their arguments may be incomplete. All other functions run if their arguments are there. An error
- * that was expected is cleared: wb_try, wb_clear_error.
+ * their arguments may be incomplete. All other functions run if their arguments are there. If you
+ * expected an error, clear it: wb_try, wb_clear_error.
  *
- * The library never aborts, exits or prints by itself; messages for people go through the log
- * hook. An error that is still pending when its thread or the process ends, and whose message
- * nobody has read, is logged then. */
+ * The library never aborts, exits or prints by itself; messages for people go through the log hook.
+ * If an error is still pending when its thread or the process ends, and its message was not read,
+ * it is logged then. */
 #ifndef WEBER_ERROR_H
 #define WEBER_ERROR_H
 
@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-/* What the compiler checks of a format and what it is given. */
+/* Lets the compiler check a printf format and its arguments. */
 #if defined(__GNUC__)
 #define WB_FORMAT_(text, first) __attribute__((__format__(__printf__, text, first)))
 #else
@@ -53,7 +53,7 @@ typedef enum wb_status {
 #undef X
 } wb_status;
 
-/* The text of the list above. */
+/* The status's text in the list above. */
 WB_API const char *wb_status_text(wb_status status);
 
 /* True while an error of this thread is pending. */
@@ -73,7 +73,7 @@ WB_API wb_status wb_take_error(char *text, size_t size_bytes);
 
 /* Records an error, for functions of your own that Weber calls: a loss, a layer's forward function,
  * a closure, a loader's map, which then return NULL, 0, false or the status. The text is printf's;
- * a layer's place is put in front of it. Nothing is recorded while an error is pending, and by
+ * in a layer, its place is put in front. Nothing is recorded while an error is pending, or for
  * WB_OK. Returns status.
  *
  *     if (wb_ndim(x) != 2) return wb_fail(WB_ERROR_SHAPE, "x must be a matrix"), NULL; */
@@ -89,16 +89,15 @@ WB_API void wb_clear_error(void);
  */
 WB_API bool wb_try(wb_status status);
 
-/* Levels of the log. WEBER_LOG=error|warn|info|debug chooses what is shown; warn without it. */
+/* Levels of the log. WEBER_LOG=error|warn|info|debug chooses what is shown; the default is warn. */
 typedef enum wb_log_level { WB_LOG_ERROR, WB_LOG_WARN, WB_LOG_INFO, WB_LOG_DEBUG } wb_log_level;
 
 /* Receives each message of the library; line has no newline. May be called from any thread, in the
  * midst of any call, so it must not call the library. */
 typedef void wb_log_fn(void *context, wb_log_level level, const char *line);
 
-/* Replaces the hook of the process; NULL restores the default, which writes to stderr and spells
- * out control characters (\x1b), as names from a file may have them; a hook gets the line as it
- * is. */
+/* Replaces the hook of the process; NULL restores the default, which writes to stderr and escapes
+ * control characters (\x1b), which names from a file may have; a hook gets the line unchanged. */
 WB_API void wb_log_to(wb_log_fn *hook, void *context);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* weber/layers.h: the layers, their settings and makers.
  *
- * What a layer and a model are, and what is done to them: weber/model.h. */
+ * What layers and models are, and functions on them: weber/model.h. */
 #ifndef WEBER_LAYERS_H
 #define WEBER_LAYERS_H
 
@@ -13,12 +13,12 @@ extern "C" {
 
 /* ---- layers ---- */
 
-/* From array to array: wb_relu, wb_tanh, ...; NULL is the identity. */
+/* An activation function: wb_relu, wb_tanh, ...; NULL is the identity. */
 typedef wb_array *wb_activation(wb_array *x);
 
 typedef struct wb_dense_desc {
     WB_START_MEMBER;
-    int64_t in, out;           /* features, positive; required, unless given_weight is there */
+    int64_t in, out;           /* features, positive; required without given_weight */
     wb_activation *activation; /* default: identity */
     bool bias WB_DEFAULT(true);
     wb_init *init;          /* of the weight; default wb_glorot_uniform */
@@ -39,14 +39,14 @@ WB_API wb_layer *wb_dense_make(wb_dense_desc desc);
 typedef struct wb_multi_head_attention_desc {
     WB_START_MEMBER;
     int64_t in;         /* features of q; required */
-    int64_t k_in, v_in; /* of k and v; default in, k_in */
-    int64_t qk, v;      /* of all heads together, divisible by heads; default in, qk */
+    int64_t k_in, v_in; /* features of k and v; default in, k_in */
+    int64_t qk, v;      /* sums over the heads, divisible by heads; default in, qk */
     int64_t out;        /* default in */
     int64_t heads WB_DEFAULT(8);
     bool bias;      /* of the four Dense layers */
-    double dropout; /* of the weights, in training; default 0 */
+    double dropout; /* of the attention weights, in training; default 0 */
     bool causal;    /* a query sees its own position and those before, as in wb_attention */
-    double rotary;  /* base of rotary positions of q and k, as 10000; default 0: none */
+    double rotary;  /* base of rotary positions of q and k, usually 10000; default 0: none */
     wb_init *init;  /* default wb_glorot_uniform */
     wb_dtype dtype; /* default f32 */
 } wb_multi_head_attention_desc;
@@ -56,10 +56,10 @@ typedef struct wb_multi_head_attention_desc {
  *     y = out_proj(attention(q_proj(q), k_proj(k), v_proj(v)))      (Vaswani et al. 2017; Flux)
  *
  * wb_multi_head_attention(64, .heads = 4). wb_apply takes one array as q, k and v; wb_apply_many
- * takes (q), (q, kv), (q, k, v) or (q, k, v, bias), and after these a mask (bool) if there is one;
- * bias and mask are as in wb_attention. Unlike Flux's layer it gives y alone, so it can stand in a
- * chain. With .rotary = 10000 wb_rotary turns each head's q and k before their product, as in
- * Llama.
+ * takes (q), (q, kv), (q, k, v) or (q, k, v, bias), and after these, optionally, a mask (bool);
+ * bias and mask are as in wb_attention. Unlike Flux's layer it returns only y, so it can be used in
+ * a chain. With .rotary = 10000 each head's q and k pass through wb_rotary before their product, as
+ * in Llama.
  *
  * q  (in, queries, ...)   k  (k_in, keys, ...)   v  (v_in, keys, ...)   y  (out, queries, ...) */
 #define wb_multi_head_attention(...)                                                               \
@@ -70,11 +70,11 @@ typedef struct wb_transformer_block_desc {
     WB_START_MEMBER;
     int64_t in;                  /* features; required */
     int64_t heads WB_DEFAULT(8); /* of each attention, divides in */
-    int64_t hidden;              /* features inside of the feed-forward part; default 4 in */
-    wb_activation *activation;   /* there; default wb_relu */
-    double dropout;  /* of the attention's weights, there, and of both parts; default 0 */
+    int64_t hidden;              /* features inside the feed-forward part; default 4 times in */
+    wb_activation *activation;   /* of the feed-forward part; default wb_relu */
+    double dropout;  /* of attention weights, inside feed_forward, after each part; default 0 */
     bool causal;     /* a position sees itself and those before */
-    bool norm_first; /* norms before the parts, as in GPT-2, not after the sums */
+    bool norm_first; /* norm before each part, as in GPT-2, instead of after each sum */
     bool bias WB_DEFAULT(true); /* of Dense layers and norms */
     double rotary;              /* of `attention`, as in wb_multi_head_attention */
     double eps;                 /* of the norms, above 0; default 1e-5 */
@@ -82,22 +82,23 @@ typedef struct wb_transformer_block_desc {
     wb_dtype dtype;             /* default f32 */
 } wb_transformer_block_desc;
 
-/* One block of a transformer; blocks follow each other in a chain. Each part F of it is
+/* One block of a transformer; put several into a chain. A block has two or three parts; each part F
+ * computes
  *
- *     y = norm(x + dropout(F(x))), with norm_first y = x + dropout(F(norm(x)))
+ *     y = norm(x + dropout(F(x))), or with norm_first y = x + dropout(F(norm(x)))
  *
- * where the parts are `attention` (a MultiHeadAttention of x with itself), then, in a decoder,
- * `cross_attention` (x asks, memory is keys and values), and `feed_forward`, a chain of a Dense
- * layer, a Dropout and a Dense layer. The norms are LayerNorms norm1, norm2, in a decoder norm3;
- * `dropout` is a Dropout. With .causal = true an encoder is GPT's block. (Vaswani et al. 2017;
+ * The parts are `attention` (a MultiHeadAttention of x with itself); in a decoder `cross_attention`
+ * (queries from x, keys and values from memory); and `feed_forward`, a chain of Dense, Dropout and
+ * Dense. The norms are LayerNorms norm1, norm2 and, in a decoder, norm3; `dropout` is a Dropout.
+ * With .causal = true an encoder is GPT's block. (Vaswani et al. 2017;
  * torch.nn.TransformerEncoderLayer and TransformerDecoderLayer: docs/files.md.)
  *
  * x  (in, length, ...)     memory  (in, keys, ...)     y  (in, length, ...)
  *
- * wb_transformer_encoder(64, .heads = 4). By wb_apply_many an encoder takes x, and, if any, a bias
- * and a mask of its attention; a decoder x, memory, and the bias and mask of its cross_attention
- * (weber/ops.h, wb_attention). What comes with x is returned after y, so that the next block gets
- * it, too. Fails with WB_ERROR_ARGUMENT where heads do not divide `in`. */
+ * wb_transformer_encoder(64, .heads = 4). With wb_apply_many an encoder takes x and, optionally, a
+ * bias and a mask for its attention; a decoder takes x, memory and, optionally, a bias and a mask
+ * for its cross_attention (weber/ops.h, wb_attention). The inputs besides x are returned after y,
+ * for the next block. Fails with WB_ERROR_ARGUMENT if heads do not divide `in`. */
 #define wb_transformer_encoder(...)                                                                \
     WB_MAKE(wb_transformer_encoder_make, transformer_block, __VA_ARGS__)
 #define wb_transformer_decoder(...)                                                                \
@@ -107,7 +108,7 @@ WB_API wb_layer *wb_transformer_decoder_make(wb_transformer_block_desc desc);
 
 typedef struct wb_bilinear_desc {
     WB_START_MEMBER;
-    int64_t in, in2, out; /* features; required, unless given_weight is there; in2 default in */
+    int64_t in, in2, out;      /* features; required without given_weight; in2 default in */
     wb_activation *activation; /* default: identity */
     bool bias WB_DEFAULT(true);
     wb_init *init;          /* of the weight; default wb_glorot_uniform */
@@ -116,8 +117,8 @@ typedef struct wb_bilinear_desc {
     wb_array *given_bias;   /* instead of zeros (out) */
 } wb_bilinear_desc;
 
-/* z_k = activation(x' W_k y + b_k), of one array or two: wb_apply(l, x) takes x for y, too.
- * wb_bilinear(8, 16, 4).
+/* z_k = activation(x' W_k y + b_k), where W_k is W at first index k. wb_apply(l, x) uses x as y,
+ * too. wb_bilinear(8, 16, 4).
  *
  * x  (in[, N])     y  (in2[, N])     W  (out, in, in2)     b  (out)     z  (out[, N])
  *
@@ -127,15 +128,15 @@ WB_API wb_layer *wb_bilinear_make(wb_bilinear_desc desc);
 
 typedef struct wb_conv_desc {
     WB_START_MEMBER;
-    /* as many as x has spatial dimensions; required, unless given_weight is there */
+    /* one size for each spatial dimension of x; required without given_weight */
     int64_t kernel[3];
-    int64_t in, out; /* channels; as kernel */
+    int64_t in, out; /* channels; required without given_weight */
     wb_activation *activation;
     int64_t stride[3]; /* default 1; the last number given repeats */
     int64_t
         pad[3]; /* before and after: WB_ALL(1), or WB_EACH(1, 0) for each dimension; default 0 */
-    int64_t pad_more[3]; /* further padding after */
-    int64_t dilation[3]; /* default 1; as stride */
+    int64_t pad_more[3]; /* added to the padding after x */
+    int64_t dilation[3]; /* default 1; the last number given repeats */
     int64_t groups;      /* divides in and out; default 1 */
     bool same_pad;       /* result sizes are ceil(size / stride) */
     bool bias WB_DEFAULT(true);
@@ -145,8 +146,8 @@ typedef struct wb_conv_desc {
     wb_array *given_bias;   /* instead of zeros (out) */
 } wb_conv_desc;
 
-/* y = activation(w * x + b): a true convolution (the kernel is flipped), as Flux's Conv;
- * wb_cross_cor does not flip.
+/* y = activation(w * x + b): a true convolution (the kernel is flipped), as in Flux's Conv.
+ * wb_cross_cor does not flip the kernel, as PyTorch's Conv2d.
  *
  * x  (W, [H, [D,]] in, N)     w  (kernel..., in / groups, out)     b  (out)
  * y  (W', ..., out, N) */
@@ -155,9 +156,9 @@ typedef struct wb_conv_desc {
 WB_API wb_layer *wb_conv_make(wb_conv_desc desc);
 WB_API wb_layer *wb_cross_cor_make(wb_conv_desc desc);
 
-/* wb_conv with a group for each channel: x (W, [H, [D,]] in, N), w (kernel..., 1, out), where in
- * divides out; it is a Conv and is printed as one, as in Flux. wb_depthwise_conv({3, 3}, 3, 6).
- * Fails as wb_conv, and with WB_ERROR_ARGUMENT where groups are given that are not in. */
+/* wb_conv with groups = in, one for each channel: x (W, [H, [D,]] in, N), w (kernel..., 1, out),
+ * where in divides out. It is a Conv and is printed as one, as in Flux. wb_depthwise_conv({3, 3},
+ * 3, 6). Fails as wb_conv, and with WB_ERROR_ARGUMENT for other groups. */
 #define wb_depthwise_conv(...) WB_MAKE(wb_depthwise_conv_make, conv, __VA_ARGS__)
 WB_API wb_layer *wb_depthwise_conv_make(wb_conv_desc desc);
 
@@ -180,7 +181,7 @@ WB_API wb_layer *wb_meanpool_make(wb_pool_desc desc);
 typedef struct wb_lppool_desc {
     WB_START_MEMBER;
     int64_t kernel[3]; /* required */
-    int64_t stride[3]; /* these as in wb_pool_desc */
+    int64_t stride[3]; /* this and the next three as in wb_pool_desc */
     int64_t pad[3];
     int64_t pad_more[3];
     bool same_pad;
@@ -191,7 +192,7 @@ typedef struct wb_lppool_desc {
 #define wb_lppool(...) WB_MAKE(wb_lppool_make, lppool, __VA_ARGS__)
 WB_API wb_layer *wb_lppool_make(wb_lppool_desc desc);
 
-/* (5, 5, 3, N) to (75, N). */
+/* Merges all dimensions but the last: (5, 5, 3, N) to (75, N). */
 WB_API wb_layer *wb_flatten(void);
 
 typedef struct wb_reshape_layer_desc {
@@ -199,8 +200,8 @@ typedef struct wb_reshape_layer_desc {
     int64_t dims[WB_MAX_DIMS - 1]; /* required: the sizes of an observation */
 } wb_reshape_layer_desc;
 
-/* x (..., N) to (dims..., N): each observation gets other sizes. wb_reshape_layer({8, 8, 3}).
- * (Lux's ReshapeLayer) Fails with WB_ERROR_SHAPE on observations of another number of elements. */
+/* x (..., N) to (dims..., N): reshapes each observation. wb_reshape_layer({8, 8, 3}). (Lux's
+ * ReshapeLayer) Fails with WB_ERROR_SHAPE on observations of another number of elements. */
 #define wb_reshape_layer(...) WB_MAKE(wb_reshape_layer_make, reshape_layer, __VA_ARGS__)
 WB_API wb_layer *wb_reshape_layer_make(wb_reshape_layer_desc desc);
 
@@ -214,24 +215,25 @@ typedef enum wb_upsample_mode {
 typedef struct wb_upsample_desc {
     WB_START_MEMBER;
     int mode;        /* wb_upsample_mode; default nearest */
-    double scale[3]; /* how many times larger; one number is for all dimensions */
-    double size[3];  /* or the result's sizes, whole numbers, in the same way. One of the two */
-    /* of linear ones; false: pixels are areas, as in PyTorch's default */
+    double scale[3]; /* factor for each size; a single number is for all dimensions */
+    double size[3];  /* or the sizes of the result, integers, in the same way; give one of both */
+    /* for the linear modes; false: pixels are areas, PyTorch's default */
     bool align_corners WB_DEFAULT(true);
-    /* with false there and a scale: 1 / scale in the place of W / W', as PyTorch has it without
-     * recompute_scale_factor; NNlib, and default: W / W' */
+    /* with .align_corners = false and scale: use 1 / scale instead of W / W' below, as PyTorch does
+     * without recompute_scale_factor; default: W / W', as in NNlib */
     bool by_scale;
 } wb_upsample_desc;
 
 /* x (W, [H, [D,]] C, N) to (W', ..., C, N), W' = floor(scale W) or size. nearest: each pixel is
- * repeated, so that scale is whole and size a multiple of W. linear, bilinear, trilinear, for one,
- * two and three spatial dimensions: y_i is interpolated between the pixels on both sides of place i
- * (W - 1) / (W' - 1), counted from 0, so that corners stay, as in Flux; with .align_corners = false
- * the place is max(0, (i + 1/2) W / W' - 1/2). wb_upsample(WB_UPSAMPLE_BILINEAR, {2}). (Flux)
+ * repeated, so scale must be an integer, or size a multiple of W. linear, bilinear and trilinear
+ * are for one, two and three spatial dimensions: y_i is interpolated between the two pixels next to
+ * place i (W - 1) / (W' - 1), counted from 0, so that corners keep their values, as in Flux; with
+ * .align_corners = false the place is max(0, (i + 1/2) W / W' - 1/2).
+ * wb_upsample(WB_UPSAMPLE_BILINEAR, {2}). (Flux)
  *
- * Fails with WB_ERROR_ARGUMENT if both or none of scale and size are given, or one is not whole
- * where it has to be; with WB_ERROR_SHAPE on an x of other dimensions, and where size has to be a
- * multiple of x's and is not. */
+ * Fails with WB_ERROR_ARGUMENT if both or none of scale and size are given, or a number is not an
+ * integer where it must be; with WB_ERROR_SHAPE on an x with other dimensions, and for nearest if
+ * size is not a multiple of x's. */
 #define wb_upsample(...) WB_MAKE(wb_upsample_make, upsample, __VA_ARGS__)
 WB_API wb_layer *wb_upsample_make(wb_upsample_desc desc);
 
@@ -245,43 +247,43 @@ WB_API wb_array *wb_upsample_op_make(wb_array *x, wb_upsample_desc desc);
 typedef struct wb_dropout_desc {
     WB_START_MEMBER;
     double p;      /* probability of a zero, 0 to 1; default 0 */
-    unsigned dims; /* the mask varies along these and is shared along the others; default: all */
+    unsigned dims; /* the mask varies along these, and is the same along others; default: all */
 } wb_dropout_desc;
 
-/* In training, each number becomes 0 with probability p, else x / (1 - p); in test mode the result
- * is x. Whole numbers become f32 in both modes. (Srivastava et al. 2014) */
+/* In training, each element becomes 0 with probability p, else x / (1 - p); in test mode the result
+ * is x. Integers become f32 in both modes. (Srivastava et al. 2014) */
 #define wb_dropout(...) WB_MAKE(wb_dropout_make, dropout, __VA_ARGS__)
 WB_API wb_layer *wb_dropout_make(wb_dropout_desc desc);
 
-/* The same as a function: wb_dropout_op(x, 0.5). It draws whenever it is called, also in test mode,
- * as NNlib's dropout does. Fails with WB_ERROR_ARGUMENT unless 0 <= p <= 1. */
+/* The same as a function: wb_dropout_op(x, 0.5). It drops elements whenever it is called, also in
+ * test mode, as NNlib's dropout does. Fails with WB_ERROR_ARGUMENT unless 0 <= p <= 1. */
 #define wb_dropout_op(x, ...) WB_MAKE_OF(wb_dropout_op_make, x, dropout, __VA_ARGS__)
 WB_API wb_array *wb_dropout_op_make(wb_array *x, wb_dropout_desc desc);
 
 typedef struct wb_batchnorm_desc {
     WB_START_MEMBER;
-    int64_t channels; /* required, unless given_gamma is there */
+    int64_t channels; /* required without given_gamma */
     wb_activation *activation;
     double eps;                      /* above 0; default 1e-5 */
-    double momentum WB_DEFAULT(0.1); /* 0 to 1; 0: running statistics stay as they are */
+    double momentum WB_DEFAULT(0.1); /* 0 to 1; 0: running statistics do not change */
     bool affine WB_DEFAULT(true), track_stats WB_DEFAULT(true);
     wb_dtype dtype;                        /* default f32 */
     wb_array *given_beta, *given_gamma;    /* instead of zeros, ones (channels) */
     wb_array *given_mean, *given_variance; /* instead of zeros, ones (channels) */
-    bool sync; /* in training, statistics of all ranks' batches (weber/distributed.h) */
+    bool sync; /* in training, use the batches of all ranks together (weber/distributed.h) */
 } wb_batchnorm_desc;
 
-/* y = activation(γ (x - μ) / √(σ² + eps) + β), each channel by itself; x (..., channels, N). In
- * training μ and σ² are the batch's, with σ² over its n numbers. Test mode takes running values,
- * which each forward pass in training makes (1 - momentum) μ + momentum μ_batch, and the same for
- * σ², with the batch's σ² over n - 1. (Ioffe and Szegedy 2015; Flux) Paths: "β", "γ"; "μ", "σ²",
- * which are moved and saved but not trained; they stay as they are for channels where the batch's
- * are not finite.
+/* y = activation(γ (x - μ) / √(σ² + eps) + β), for each channel by itself; x (..., channels, N). In
+ * training μ and σ² are those of the batch's n numbers in the channel, with σ² divided by n. Test
+ * mode uses running values. Each forward pass in training updates them: μ = (1 - momentum) μ +
+ * momentum μ_batch, and likewise σ², where the batch's σ² is divided by n - 1. (Ioffe and Szegedy
+ * 2015; Flux) Paths: "β", "γ"; and the states "μ", "σ²", which are moved and saved but not trained.
+ * They do not change for channels in which the batch's values are not finite.
  *
- * .affine = false: without γ and β. .track_stats = false: the batch's μ and σ² in test mode too.
- * Training with one number for each channel is WB_ERROR_ARGUMENT. sync: two all-reduces forward,
- * two backward; all ranks must call the layer, those without observations, too; with one rank it
- * changes nothing. */
+ * .affine = false: no γ and β. .track_stats = false: test mode uses the batch's μ and σ², too.
+ * Training on a batch with one number for each channel is WB_ERROR_ARGUMENT. .sync = true takes two
+ * all-reduces forward and two backward; all ranks must call the layer, even those without
+ * observations; with one rank it has no effect. */
 #define wb_batchnorm(...) WB_MAKE(wb_batchnorm_make, batchnorm, __VA_ARGS__)
 WB_API wb_layer *wb_batchnorm_make(wb_batchnorm_desc desc);
 
@@ -294,10 +296,10 @@ typedef struct wb_conv_transpose_desc {
     int64_t pad[3];
     int64_t pad_more[3];
     int64_t dilation[3];
-    int64_t outpad[3]; /* further sizes of the result after its end, one for each dimension;
-                          default 0 */
+    int64_t outpad[3]; /* added to the result's size at its end, for each dimension (PyTorch's
+                          output_padding); default 0 */
     int64_t groups;
-    /* result sizes are size * stride, with dilation 1; the kernel is at least the stride */
+    /* result sizes are size * stride; needs dilation 1 and a kernel of at least the stride */
     bool same_pad;
     bool bias WB_DEFAULT(true);
     wb_init *init;
@@ -306,15 +308,15 @@ typedef struct wb_conv_transpose_desc {
     wb_array *given_bias;
 } wb_conv_transpose_desc;
 
-/* y = activation(b + g), g the gradient of wb_conv with respect to its input for the cotangent x: a
- * transposed convolution, from few pixels to more.
+/* A transposed convolution, usually from few pixels to more: y = activation(g + b), where g is the
+ * gradient of a wb_conv with respect to its input, for x as the gradient of its result.
  *
  * x  (W, [H, [D,]] in, N)     w  (kernel..., out / groups, in)     b  (out)
  * y  (stride (W - 1) + dilation (kernel - 1) + 1 - paddings + outpad, ..., out, N)
  *
- * Fails with WB_ERROR_SHAPE on input of other channels or dimensions and where groups do not divide
- * the channels; with WB_ERROR_ARGUMENT on same_pad with a kernel below the stride. (Zeiler et al.
- * 2010; Flux) */
+ * Fails with WB_ERROR_SHAPE if the input has other channels or dimensions, or groups do not divide
+ * the channels; with WB_ERROR_ARGUMENT for same_pad with a kernel smaller than the stride. (Zeiler
+ * et al. 2010; Flux) */
 #define wb_conv_transpose(...) WB_MAKE(wb_conv_transpose_make, conv_transpose, __VA_ARGS__)
 WB_API wb_layer *wb_conv_transpose_make(wb_conv_transpose_desc desc);
 
@@ -325,13 +327,13 @@ WB_API wb_layer *wb_global_maxpool(void);
 
 typedef struct wb_adaptive_pool_desc {
     WB_START_MEMBER;
-    int64_t out[3]; /* required: sizes of the result */
+    int64_t out[3]; /* required: spatial sizes of the result */
 } wb_adaptive_pool_desc;
 
-/* Pools with windows that follow from the sizes of x: the stride is size / out, rounded down; the
- * window is as large as the last one needs to reach the end (Flux; PyTorch's differ where out does
- * not divide the size). wb_adaptive_meanpool({7, 7}). Fails with WB_ERROR_SHAPE where x is smaller
- * than out. */
+/* Pools with windows that follow from the sizes of x: the stride is floor(size / out), the window
+ * size - (out - 1) stride, so that the last window ends with x (Flux; PyTorch's windows differ
+ * where out does not divide the size). wb_adaptive_meanpool({7, 7}). Fails with WB_ERROR_SHAPE
+ * where x is smaller than out. */
 #define wb_adaptive_maxpool(...)  WB_MAKE(wb_adaptive_maxpool_make, adaptive_pool, __VA_ARGS__)
 #define wb_adaptive_meanpool(...) WB_MAKE(wb_adaptive_meanpool_make, adaptive_pool, __VA_ARGS__)
 WB_API wb_layer *wb_adaptive_maxpool_make(wb_adaptive_pool_desc desc);
@@ -344,9 +346,9 @@ WB_API wb_layer *wb_pixel_shuffle(int64_t r);
 
 typedef struct wb_embedding_desc {
     WB_START_MEMBER;
-    int64_t in, out; /* words and features; required, unless given_weight is there */
-    /* the word whose features are always zeros; default, or negative: none. One-hot input takes W's
-     * column as it is. Files count it from 1, as Flux does */
+    int64_t in, out; /* words and features; required without given_weight */
+    /* a word whose features are always zeros (one-hot input still uses W's column); default, or
+     * negative: none. In files it counts from 1, as in Flux */
     int64_t padding_idx WB_DEFAULT(-1);
     wb_init *init; /* default wb_normal_init */
     wb_dtype dtype;
@@ -355,32 +357,32 @@ typedef struct wb_embedding_desc {
 
 /* Features of words: x (...) of integers from 0 to in - 1 gives (out, ...), column x of W (out,
  * in). An array of reals or bools is one-hot: x (in, N) gives W x. A word out of range is an error
- * when the result is computed. Fails with WB_ERROR_SHAPE on reals that have another first size,
- * with WB_ERROR_ARGUMENT where padding_idx is not the number of a word. (Flux) */
+ * when the result is computed. Fails with WB_ERROR_SHAPE on one-hot input whose first size is not
+ * in, with WB_ERROR_ARGUMENT if padding_idx is not below in. (Flux) */
 #define wb_embedding(...) WB_MAKE(wb_embedding_make, embedding, __VA_ARGS__)
 WB_API wb_layer *wb_embedding_make(wb_embedding_desc desc);
 
 typedef struct wb_position_embedding_desc {
     WB_START_MEMBER;
-    int64_t in, out; /* positions at most, and features; required, unless given_weight is there */
+    int64_t in, out; /* number of positions, and features; required without given_weight */
     wb_init *init;   /* default: normal with deviation 0.02, as GPT-2's */
     wb_dtype dtype;
     wb_array *given_weight; /* instead of init (out, in) */
 } wb_position_embedding_desc;
 
-/* Learnt positions: y = x + W's columns 0, 1, ..., one for each position; used after an embedding
+/* Learnt positions: y = x + the first columns of W, one for each position; used after an embedding
  * of words. wb_position_embedding(256, 64).
  *
  * x  (out, length, ...)     W  (out, in)     y  (out, length, ...)
  *
- * Fails with WB_ERROR_SHAPE on other features and on more than `in` positions. (Gehring and others
- * 2017) */
+ * Fails with WB_ERROR_SHAPE if x has other features or more than `in` positions. (Gehring and
+ * others 2017) */
 #define wb_position_embedding(...)                                                                 \
     WB_MAKE(wb_position_embedding_make, position_embedding, __VA_ARGS__)
 WB_API wb_layer *wb_position_embedding_make(wb_position_embedding_desc desc);
 
-/* Positions that are not learnt: y = x + wb_sinusoidal's columns 0, 1, ... (weber/ops.h; Vaswani et
- * al. 2017; Lux). x and y (features, length, ...); features even, at least 4. */
+/* Fixed positions: y = x + the columns of wb_sinusoidal, one for each position (weber/ops.h;
+ * Vaswani et al. 2017; Lux). x and y (features, length, ...); features even, at least 4. */
 WB_API wb_layer *wb_sinusoidal_positions(void);
 
 typedef struct wb_rotary_positions_desc {
@@ -389,9 +391,9 @@ typedef struct wb_rotary_positions_desc {
     double base WB_DEFAULT(10000); /* above 0 */
 } wb_rotary_positions_desc;
 
-/* wb_rotary (weber/ops.h; Su et al. 2021) of x (d heads, length, ...), d even, for q and k in an
- * attention of your own; MultiHeadAttention has it as a setting. wb_rotary_positions(.heads =
- * 4). */
+/* wb_rotary as a layer (weber/ops.h; Su et al. 2021): x (d heads, length, ...), d even; for q and k
+ * in an attention of your own. MultiHeadAttention has it as a setting, .rotary.
+ * wb_rotary_positions(.heads = 4). */
 #define wb_rotary_positions(...) WB_MAKE(wb_rotary_positions_make, rotary_positions, __VA_ARGS__)
 WB_API wb_layer *wb_rotary_positions_make(wb_rotary_positions_desc desc);
 
@@ -399,7 +401,7 @@ typedef enum wb_bag_reduction { WB_BAG_MEAN, WB_BAG_SUM, WB_BAG_MAX } wb_bag_red
 
 typedef struct wb_embedding_bag_desc {
     WB_START_MEMBER;
-    int64_t in, out; /* words and features; required, unless given_weight is there */
+    int64_t in, out; /* words and features; required without given_weight */
     int reduction;   /* wb_bag_reduction; default mean */
     wb_init *init;   /* default wb_normal_init */
     wb_dtype dtype;
@@ -407,13 +409,13 @@ typedef struct wb_embedding_bag_desc {
 } wb_embedding_bag_desc;
 
 /* The mean, sum or largest of the features of the words in a bag: x (n) of integers from 0 to in -
- * 1 is one bag and gives (out), x (n, N) one for each column, (out, N). wb_apply_many(l, 2, {x,
- * at}) cuts x (n) into bags that begin at the positions at (N): integers from 0 to n that begin
- * with 0 and do not decrease. A bag without words gives 0, as PyTorch's does. Reals or bools (in,
- * n) are one-hot and one bag. wb_embedding_bag(26, 4, WB_BAG_SUM). (Flux; positions count from 1
- * there)
+ * 1 is one bag and gives (out); x (n, N) has a bag in each column and gives (out, N).
+ * wb_apply_many(l, 2, {x, at}) splits x (n) into N bags, where at (N) has the position in x of each
+ * bag's first word: integers from 0 to n that start with 0 and do not decrease. An empty bag gives
+ * 0, as in PyTorch. Reals or bools (in, n) are one bag of one-hot words. wb_embedding_bag(26, 4,
+ * WB_BAG_SUM). (Flux, where positions count from 1)
  *
- * Fails with WB_ERROR_SHAPE on other sizes, with WB_ERROR_ARGUMENT on other positions (if their
+ * Fails with WB_ERROR_SHAPE on other sizes, with WB_ERROR_ARGUMENT on invalid positions (if their
  * numbers are computed already). A word out of range is an error when the result is computed. */
 #define wb_embedding_bag(...) WB_MAKE(wb_embedding_bag_make, embedding_bag, __VA_ARGS__)
 WB_API wb_layer *wb_embedding_bag_make(wb_embedding_bag_desc desc);
@@ -436,10 +438,10 @@ WB_API wb_layer *wb_groupnorm_make(wb_groupnorm_desc desc);
 
 typedef struct wb_instancenorm_desc {
     WB_START_MEMBER;
-    int64_t channels; /* required, unless given_gamma is there */
+    int64_t channels; /* required without given_gamma */
     wb_activation *activation;
     double eps;                      /* above 0; default 1e-5 */
-    double momentum WB_DEFAULT(0.1); /* 0 to 1; 0: running statistics stay as they are */
+    double momentum WB_DEFAULT(0.1); /* 0 to 1; 0: running statistics do not change */
     bool affine, track_stats;
     wb_dtype dtype;
     wb_array *given_beta, *given_gamma;    /* instead of zeros, ones (channels) */
@@ -449,10 +451,10 @@ typedef struct wb_instancenorm_desc {
 /* y = activation(γ (x - μ) / √(σ² + eps) + β) with μ and σ² of each channel of each image; x (...,
  * channels, N). wb_instancenorm(64). (Ulyanov, Vedaldi and Lempitsky 2016; Flux)
  *
- * affine: with γ and β. track_stats: test mode takes running μ and σ², as BatchNorm does; training
- * moves them by the means, over the images, of the images' μ and σ². Without spatial dimensions x
- * gives β. Fails with WB_ERROR_SHAPE on input of other channels; with WB_ERROR_ARGUMENT where
- * running statistics would take in one number for each channel of an image. */
+ * .affine = true: with γ and β. .track_stats = true: test mode uses running μ and σ², as BatchNorm
+ * does; training updates them with the means of μ and σ² over the images. For x without spatial
+ * dimensions the result is β. Fails with WB_ERROR_SHAPE on input with other channels; with
+ * WB_ERROR_ARGUMENT in training with track_stats if each channel of an image has one number. */
 #define wb_instancenorm(...) WB_MAKE(wb_instancenorm_make, instancenorm, __VA_ARGS__)
 WB_API wb_layer *wb_instancenorm_make(wb_instancenorm_desc desc);
 
@@ -470,14 +472,15 @@ typedef struct wb_rmsnorm_desc {
 #define wb_rmsnorm(...) WB_MAKE(wb_rmsnorm_make, rmsnorm, __VA_ARGS__)
 WB_API wb_layer *wb_rmsnorm_make(wb_rmsnorm_desc desc);
 
-/* Dropout for selu: in training a number becomes selu's lowest value with probability p, and all
- * are scaled and shifted so that mean 0 and variance 1 stay; x in test mode; whole numbers become
- * f32 in both. p is from 0 to 1, else WB_ERROR_ARGUMENT. (Klambauer et al. 2017) */
+/* Dropout for selu: in training an element becomes selu's lowest value with probability p; then all
+ * are scaled and shifted so that mean 0 and variance 1 are preserved. In test mode the result is x.
+ * Integers become f32 in both modes. p must be from 0 to 1, else WB_ERROR_ARGUMENT. (Klambauer et
+ * al. 2017) */
 WB_API wb_layer *wb_alpha_dropout(double p);
 
 typedef struct wb_scale_desc {
     WB_START_MEMBER;
-    int64_t size[WB_MAX_DIMS]; /* required, unless given_scale is there */
+    int64_t size[WB_MAX_DIMS]; /* required without given_scale */
     wb_activation *activation;
     bool bias WB_DEFAULT(true);
     wb_init *init; /* of the scale; default wb_ones_init */
@@ -485,9 +488,8 @@ typedef struct wb_scale_desc {
     wb_array *given_scale, *given_bias; /* instead of ones, zeros (size...) */
 } wb_scale_desc;
 
-/* y = activation(scale x + bias), element by element; sizes of 1 are repeated, in x and in size.
- * wb_scale({3, 4}, wb_relu). (Flux; its Diagonal before 0.13) Fails with WB_ERROR_SHAPE where x and
- * size do not broadcast. */
+/* y = activation(scale x + bias), elementwise with broadcasting. wb_scale({3, 4}, wb_relu). (Flux;
+ * called Diagonal before 0.13) Fails with WB_ERROR_SHAPE if x and size do not broadcast. */
 #define wb_scale(...) WB_MAKE(wb_scale_make, scale, __VA_ARGS__)
 WB_API wb_layer *wb_scale_make(wb_scale_desc desc);
 
@@ -502,62 +504,62 @@ typedef struct wb_layernorm_desc {
 } wb_layernorm_desc;
 
 /* y = activation(scale (x - μ) / √(σ² + eps) + bias); μ and σ² are the mean and variance of each
- * observation over its first dimensions, which are as in size. wb_layernorm({64}).
+ * observation over its first dimensions, whose sizes are `size`. wb_layernorm({64}).
  *
  * x (size..., ...)     scale, bias (size...), at "diag.scale" and "diag.bias"
  *
- * (Ba, Kiros and Hinton 2016; Flux 0.16.11, while 0.15 to 0.16.10 had √(σ² + eps²), and older ones
- * σ + eps.) Fails with WB_ERROR_SHAPE where x does not begin with these sizes. */
+ * (Ba, Kiros and Hinton 2016; Flux 0.16.11. Flux 0.15 to 0.16.10 had √(σ² + eps²), older versions σ
+ * + eps.) Fails with WB_ERROR_SHAPE if the first sizes of x differ. */
 #define wb_layernorm(...) WB_MAKE(wb_layernorm_make, layernorm, __VA_ARGS__)
 WB_API wb_layer *wb_layernorm_make(wb_layernorm_desc desc);
 
 typedef struct wb_recurrent_desc {
     WB_START_MEMBER;
-    int64_t in, out;           /* required, unless given_wi is there */
-    wb_activation *activation; /* RNN alone; default wb_tanh, wb_identity for none */
+    int64_t in, out;           /* required without given_wi */
+    wb_activation *activation; /* RNN only; default wb_tanh; wb_identity for none */
     bool bias WB_DEFAULT(true);
-    bool return_state;              /* layers: the last states, too */
-    bool lengths;                   /* layers: an array of lengths comes with x */
+    bool return_state;              /* not for cells: also return the last states */
+    bool lengths;                   /* not for cells: x comes with an array of lengths */
     wb_init *init, *init_recurrent; /* of wi, wh; default wb_glorot_uniform */
     wb_dtype dtype;
     wb_array *given_wi, *given_wh, *given_bias; /* (gates out, in), (gates out, out), (gates out) */
-    wb_array *given_wh_candidate;               /* GRUv3 alone: (out, out) */
-    /* a second bias, added to wh h (PyTorch's bias_hh); not of GRUv3. Default: there is none */
+    wb_array *given_wh_candidate;               /* GRUv3 only: (out, out) */
+    /* a second bias, added to wh h (PyTorch's bias_hh); not for GRUv3; default false */
     bool bias_h;
     wb_array *given_bias_h; /* instead of zeros (gates out) */
-    /* cells: the state that a sequence begins with is trained, as in Flux until 0.14 */
+    /* cells only: the initial state of a sequence is a parameter, as in Flux until 0.14 */
     bool state0;
     wb_array *given_state0, *given_cell0; /* instead of zeros (out, 1): h, and c of LSTM */
-    /* LSTM: what the bias of σ(g_1) begins with; default 0, in Flux 0.11 to 0.14 1 */
+    /* LSTM only: initial bias of the forget gate σ(g_1); default 0; Flux 0.11 to 0.14 had 1 */
     double forget_bias;
 } wb_recurrent_desc;
 
-/* Recurrent layers over x (in, time) or (in, time, N), which give y (out, time[, N]); the state
- * begins as zeros, or as given: wb_apply_many(lstm, 3, {x, h, c}), each (out) or (out, N). The
- * results are y, then the lengths if they came with x (see below), then, with return_state, the
- * last states h and, of an LSTM, c. wb_lstm(3, 5). With g = wi x + wh h + bias, in blocks of `out`
- * rows, and bias_h, if there is one, added to each wh h:
+/* Recurrent layers over x (in, time) or (in, time, N), which return y (out, time[, N]). The initial
+ * state is zeros, or given: wb_apply_many(lstm, 3, {x, h, c}), each (out) or (out, N). The results
+ * are y, then the lengths if they came with x (see below), then, with return_state, the last state
+ * h and, for an LSTM, c. wb_lstm(3, 5). Let g = wi x + wh h + bias, where bias_h, if any, is added
+ * to wh h, and let g_0, g_1, ... be its blocks of `out` rows:
  *
  *     RNN    h' = activation(g)
  *     LSTM   c' = σ(g_1) c + σ(g_0) tanh(g_2), h' = σ(g_3) tanh(c')
  *     GRU    r = σ(g_0), z = σ(g_1), n = tanh(wi_2 x + bias_2 + r (wh_2 h)), h' = (1 - z) n + z h
  *     GRUv3  the same, but n = tanh(wi_2 x + bias_2 + wh_candidate (r h)); wh_2 is not used
  *
- * With .lengths sequences of a batch have lengths of their own: x comes with lengths (N), integers,
- * before any states, and y is returned with them: wb_apply_many(lstm, 2, {x, lengths}, 2, {y,
- * lengths}). From step lengths[n] on, x holds padding, which changes nothing, forward and backward:
- * y is 0 there, and the last state is the state after step lengths[n] - 1. A length beyond time
- * counts as time, one below 0 as 0; with length 0 the state stays as it began. In a chain lengths
- * go past layers of one array, so that a second .lengths layer gets them. (PyTorch's
- * pack_padded_sequence, for any order.)
+ * With .lengths = true the sequences of a batch have different lengths: lengths (N), integers,
+ * comes after x and before any states, and is returned after y: wb_apply_many(lstm, 2, {x,
+ * lengths}, 2, {y, lengths}). The steps of sequence n from lengths[n] (counted from 0) are padding,
+ * which has no effect on results and gradients: y is 0 there, and the last state is the state after
+ * step lengths[n] - 1. A length above time counts as time, one below 0 as 0; with length 0 the last
+ * state is the initial one. In a chain, lengths bypass layers of one array, so that a second
+ * .lengths layer gets them. (PyTorch's pack_padded_sequence, with sequences in any order.)
  *
- * A cell is one step: x (in) or (in, N), and the states, give the next states; the first of these
- * is the output. (Hochreiter and Schmidhuber 1997; Cho et al. 2014; Flux 0.16, whose arrays are
- * cell.Wi, cell.Wh and cell.bias, in GRUs cell.b; further ones are cell.bias_h, and of cells state0
- * and cell0. docs/files.md: PyTorch's.)
+ * A cell computes one step: from x (in) or (in, N) and the states it returns the next states, of
+ * which the first is the output. (Hochreiter and Schmidhuber 1997; Cho et al. 2014; Flux 0.16.)
+ * Arrays have Flux's paths, cell.Wi, cell.Wh and cell.bias, in GRUs cell.b; Weber's own are
+ * cell.bias_h and, for cells, state0 and cell0. For PyTorch's see docs/files.md.
  *
  * Fails with WB_ERROR_SHAPE on input, states or given arrays of other sizes, and with
- * WB_ERROR_ARGUMENT on a setting that only another kind has. */
+ * WB_ERROR_ARGUMENT on a setting that this kind of layer or cell does not have. */
 #define wb_rnn(...)         WB_MAKE(wb_rnn_make, recurrent, __VA_ARGS__)
 #define wb_lstm(...)        WB_MAKE(wb_lstm_make, recurrent, __VA_ARGS__)
 #define wb_gru(...)         WB_MAKE(wb_gru_make, recurrent, __VA_ARGS__)
@@ -577,65 +579,67 @@ WB_API wb_layer *wb_gru_v3_cell_make(wb_recurrent_desc desc);
 
 /* A cell that keeps its states from call to call, as Flux's recurrent layers did until 0.14:
  * wb_recur(wb_lstm_cell(3, 5)). x (in) or (in, N) is one step and gives (out[, N]); x (in, N, time)
- * is all of them, in order, and gives (out, N, time). Calls of one loss are one sequence for its
- * gradient; from step to step of a training only the states' numbers go on. wb_reset begins a new
- * sequence: with the cell's state0, or zeros.
+ * is a whole sequence and gives (out, N, time). The gradient of a loss goes through all calls in
+ * that loss; from one training step to the next, only the numbers of the states are kept. wb_reset
+ * starts a new sequence, with the cell's state0 or zeros.
  *
- * The states are at "hidden" and "hidden2"; they are not saved, and a copy of the model starts
- * afresh. A cell is any layer that takes x, or x and its states, and gives its next states, at most
- * two; the first is the output. Fails with WB_ERROR_SHAPE if the states have another batch size. */
+ * The states have the paths "hidden" and "hidden2"; they are not saved, and a copy of the model
+ * starts a new sequence. A cell is any layer that takes x, or x and its states, and returns its
+ * next states, at most two; the first is the output. Fails with WB_ERROR_SHAPE if the states have
+ * another batch size. */
 WB_API wb_layer *wb_recur(wb_layer *cell);
 
 typedef struct wb_recurrence_desc {
     WB_START_MEMBER;
     wb_layer *cell;    /* required; it belongs to the result, also on failure */
     bool return_state; /* the last states are returned after y */
-    /* sequences have lengths of their own, as in wb_lstm. The cell is called with zeros in the
+    /* sequences have different lengths, as in wb_lstm. The cell is called with zeros for the
      * padding, so its derivative must be finite there. The last state of a sequence of length 0 is
-     * 0 where no state was given, whatever the cell begins with */
+     * the given state, or 0, even if the cell itself starts with another one */
     bool lengths;
 } wb_recurrence_desc;
 
-/* A cell, any that wb_recur takes, over a sequence: x (in, time) or (in, time, N) gives y (out,
- * time[, N]), as the recurrent layers do with their own cells. The state begins as the cell begins
- * without one, or as given: wb_apply_many(l, 2, {x, h}). wb_recurrence(cell), wb_recurrence(cell,
- * .return_state = true). (Flux 0.16) Fails with WB_ERROR_SHAPE on an x without steps. */
+/* Applies a cell, as for wb_recur, to a sequence: x (in, time) or (in, time, N) gives y (out,
+ * time[, N]), as the recurrent layers do with their own cells. The initial state is the cell's own,
+ * or given: wb_apply_many(l, 2, {x, h}). wb_recurrence(cell), wb_recurrence(cell, .return_state =
+ * true). (Flux 0.16) Fails with WB_ERROR_SHAPE on an x without steps. */
 #define wb_recurrence(...) WB_MAKE(wb_recurrence_make, recurrence, __VA_ARGS__)
 WB_API wb_layer *wb_recurrence_make(wb_recurrence_desc desc);
 
-/* y = forward(x) above what backward makes of x with its steps in reverse, turned back: x (in,
- * time[, N]) gives (out1 + out2, time[, N]). wb_bidirectional(wb_lstm(3, 5), wb_lstm(3, 5)).
- * With lengths, where both layers take them (.lengths), each sequence is reversed within its own,
- * and y is returned with them. (Schuster and Paliwal 1997.) Fails with WB_ERROR_SHAPE on an x
+/* Two layers over one sequence: backward gets the steps of x in reverse order, its result is
+ * reversed again and appended to forward(x) along the first dimension. x (in, time[, N]) gives
+ * (out1 + out2, time[, N]). wb_bidirectional(wb_lstm(3, 5), wb_lstm(3, 5)). If both layers have
+ * .lengths = true, lengths may come with x: each sequence is then reversed within its length, and
+ * lengths is returned after y. (Schuster and Paliwal 1997.) Fails with WB_ERROR_SHAPE on an x
  * without a second dimension. */
 WB_API wb_layer *wb_bidirectional(wb_layer *forward, wb_layer *backward);
 
 typedef struct wb_weight_norm_desc {
     WB_START_MEMBER;
     wb_layer *layer;   /* required; it belongs to the result, also on failure */
-    const char *which; /* path of its array v, below 48 bytes; default "weight" */
-    unsigned dims;     /* the norm is over these, WB_DIM(0) | ...; default: the last */
-    wb_array *given_g; /* instead of the norm of v: size 1 in dims, else as v */
+    const char *which; /* path of its array v, at most 47 bytes; default "weight" */
+    unsigned dims;     /* dimensions of the norm, WB_DIM(0) | ...; default: the last */
+    wb_array *given_g; /* instead of v's norm; v's sizes, but 1 in dims */
 } wb_weight_norm_desc;
 
-/* The layer with g v / √(sum(v²) + e) for its array v, so that length g and direction are learnt by
- * themselves; e is the type's machine epsilon, and g begins as √(sum(v²) + e), which leaves the
- * layer as it is. wb_weight_norm(wb_dense(2, 3)). v is at "layer.weight", g at "g". The default is
- * Flux's; PyTorch's is the same for a Linear, and for convolutions .dims of all but the last.
- * (Salimans and Kingma 2016; Flux)
+/* The layer with its array v replaced by g v / √(sum(v²) + e), so that length g and direction are
+ * learnt separately; the sum is over dims, and e is the type's machine epsilon. Initially g =
+ * √(sum(v²) + e), so the layer computes the same as before. wb_weight_norm(wb_dense(2, 3)). v has
+ * the path "layer.weight", g "g". The default of dims is Flux's; PyTorch has the same for Linear,
+ * but all dimensions except the last for convolutions. (Salimans and Kingma 2016; Flux)
  *
- * Fails with WB_ERROR_ARGUMENT where the layer has no such array or it is all zeros, with
- * WB_ERROR_SHAPE on a g of other sizes. */
+ * Fails with WB_ERROR_ARGUMENT if the layer has no such array, or it is all zeros; with
+ * WB_ERROR_SHAPE on a given_g of other sizes. */
 #define wb_weight_norm(...) WB_MAKE(wb_weight_norm_make, weight_norm, __VA_ARGS__)
 WB_API wb_layer *wb_weight_norm_make(wb_weight_norm_desc desc);
 
-/* The model without its WeightNorms: their layers stand in their places, with the arrays that they
- * computed with. Takes the model, also on failure. (Flux's remove_weight_norms) */
+/* The model with each WeightNorm replaced by its layer, whose array is the normalised one. Takes
+ * the model over, also on failure. (Flux's remove_weight_norms) */
 WB_API wb_layer *wb_remove_weight_norms(wb_layer *model);
 
 /* ---- layers of several arrays, wb_apply_many ----
  *
- * They own the layers that they are given, as chains do. */
+ * These layers own the layers that they are given, as chains do. */
 
 /* A list of layers as two arguments, count and pointer. */
 #define WB_LAYERS(...)                                                                             \
@@ -644,36 +648,36 @@ WB_API wb_layer *wb_remove_weight_norms(wb_layer *model);
         __VA_ARGS__                                                                                \
     }
 
-/* From several arrays to one: their sum, product, or all of them one after the other along the
- * first dimension, the second, or the channels, which are the last but one. NULL where a connection
- * is expected passes all of them on. */
+/* Makes one array of several: their sum, their product, or their concatenation along the first
+ * dimension (vcat), the second (hcat), or the channels, the last dimension but one. A connection
+ * that is NULL passes all arrays on. */
 typedef wb_array *wb_connection(int count, wb_array *const *arrays);
 WB_API wb_connection wb_connect_add, wb_connect_mul, wb_connect_vcat, wb_connect_hcat,
     wb_connect_channels;
 
-/* y = connection(layer(x), x): a block with a way around it; wb_skip(layer, wb_connect_add). (He
- * et al. 2015; Flux's SkipConnection) A layer that is in a container already is
+/* y = connection(layer(x), x): a skip connection around a layer, wb_skip(layer, wb_connect_add).
+ * (He et al. 2015; Flux's SkipConnection) A layer that is already in a container is
  * WB_ERROR_ARGUMENT. */
 WB_API wb_layer *wb_skip(wb_layer *layer, wb_connection *connection);
 
-/* y = connection(layer1(x1), layer2(x2), ...). One array goes to all layers; as many arrays as
- * layers go to one each; with a single layer, all go through it; another number is
- * WB_ERROR_ARGUMENT, as no layer and more than WB_MOST_ARRAYS are. (Flux)
+/* y = connection(layer1(x1), layer2(x2), ...). A single array goes to all layers; otherwise array i
+ * goes to layer i; if there is one layer, it is applied to each array. Any other number of arrays
+ * is WB_ERROR_ARGUMENT, and so are no layer and more than WB_MOST_ARRAYS. (Flux)
  * wb_parallel(wb_connect_vcat, wb_dense(2, 4), wb_dense(3, 6)). */
 #define wb_parallel(connection, ...) wb_parallel_make(connection, WB_LAYERS(__VA_ARGS__))
 WB_API wb_layer *wb_parallel_make(wb_connection *connection, int64_t count,
                                   wb_layer *const *layers);
 
-/* y1 = layer1(x1), y2 = layer2(connection(y1, x2)), ...: gives as many arrays as there are layers;
- * one array is all of x1, x2, ...; another number, no layer, more than WB_MOST_ARRAYS and no
- * connection are WB_ERROR_ARGUMENT. (Flux) */
+/* y1 = layer1(x1), y2 = layer2(connection(y1, x2)), ...: returns as many arrays as there are
+ * layers. A single array is used for all of x1, x2, ... Any other number of arrays, no layer, more
+ * than WB_MOST_ARRAYS, and a connection of NULL are WB_ERROR_ARGUMENT. (Flux) */
 #define wb_pairwise_fusion(connection, ...)                                                        \
     wb_pairwise_fusion_make(connection, WB_LAYERS(__VA_ARGS__))
 WB_API wb_layer *wb_pairwise_fusion_make(wb_connection *connection, int64_t count,
                                          wb_layer *const *layers);
 
-/* y = max(layer1(x), layer2(x), ...), element by element; at least one layer, else
- * WB_ERROR_ARGUMENT. (Goodfellow et al. 2013) */
+/* y = max(layer1(x), layer2(x), ...), elementwise. No layer is WB_ERROR_ARGUMENT. (Goodfellow et
+ * al. 2013) */
 #define wb_maxout(...) wb_maxout_make(WB_LAYERS(__VA_ARGS__))
 WB_API wb_layer *wb_maxout_make(int64_t count, wb_layer *const *layers);
 
@@ -682,21 +686,23 @@ WB_API wb_layer *wb_maxout_make(int64_t count, wb_layer *const *layers);
 WB_API wb_layer *wb_fn(wb_activation *function);
 WB_API wb_layer *wb_fn_named(const char *name, wb_activation *function);
 
-/* Writes its results and returns how many they are, 1 to WB_MOST_ARRAYS; 0 with the error recorded
- * (wb_fail). inputs are valid during the call; results are the scope's, as those of operations. */
+/* Writes its results and returns their number, 1 to WB_MOST_ARRAYS, or 0 with the error recorded
+ * (wb_fail). inputs are valid during the call; results belong to the scope, as results of
+ * operations do. */
 typedef int wb_arrays_fn(void *context, int count, wb_array *const *inputs, wb_array **results);
 
 typedef struct wb_fn_with_desc {
     WB_START_MEMBER;
     wb_arrays_fn *function; /* required */
-    void *context;          /* given to it at each call */
+    void *context;          /* passed to it at each call */
     /* called with the context when the layer and its last copy are freed, also when the maker
      * fails; on the thread that frees it. Default: nothing */
     void (*release)(void *context);
     const char *name; /* for printing and messages, copied, at most 47 bytes; default "function" */
 } wb_fn_with_desc;
 
-/* A closure as a layer: results = function(context, inputs). It takes all arrays that come to it.
+/* A closure as a layer: results = function(context, inputs). It gets all arrays that the layer is
+ * applied to.
  *
  *     static int scaled(void *context, int count, wb_array *const *x, wb_array **y) {
  *         if (count != 1) return (void)wb_fail(WB_ERROR_ARGUMENT, "takes one array"), 0;
@@ -705,31 +711,31 @@ typedef struct wb_fn_with_desc {
  *     }
  *     wb_chain(wb_dense(2, 3), wb_fn_with(scaled, &factor, .name = "scaled"))
  *
- * This is the one place for a function with a context, whatever it is to be:
+ * Wherever you need a function with a context, use wb_fn_with:
  *
- *     an activation     the layer after the layer: wb_chain(wb_dense(2, 3), wb_fn_with(f, c))
- *     a connection      the layer after a container that passes all of its arrays on:
+ *     an activation     after the layer: wb_chain(wb_dense(2, 3), wb_fn_with(f, c))
+ *     a connection      after a container without a connection:
  *                       wb_chain(wb_skip(block, NULL), wb_fn_with(f, c)), where inputs are
- *                       layer(x) and x; wb_parallel(NULL, ...) in the same way
- *     an initialiser    wb_walk (weber/model.h), whose function has a pointer of its own, the path
- *                       and the array; or an array that is given, .given_weight
+ *                       block(x) and x; likewise with wb_parallel(NULL, ...)
+ *     an initialiser    not wb_fn_with, but wb_walk (weber/model.h), whose function gets a context,
+ *                       the path and the array; or .given_weight
  *
- * Inside of other layers, as RNN and PairwiseFusion, it is a layer of your own (weber/class.h), or
- * a function without a context. Copies of a model (wb_clone, wb_map, wb_share) have the function
- * and the context in common; a copy on another thread calls it there. wb_save saves the model's
- * other layers, and warns that wb_load_model cannot make it again; wb_load fills it. A layer that
- * is to be saved with its settings is a struct of your own. */
+ * Inside layers such as RNN and PairwiseFusion, use a function without a context, or write a layer
+ * of your own (weber/class.h). Copies of a model (wb_clone, wb_map, wb_share) share the function
+ * and the context; a copy on another thread calls the function there. wb_save saves the model's
+ * other layers and warns that wb_load_model cannot make this model again; wb_load into an existing
+ * model works. A layer that must be saved with its settings has to be a struct of your own. */
 #define wb_fn_with(...) WB_MAKE(wb_fn_with_make, fn_with, __VA_ARGS__)
 WB_API wb_layer *wb_fn_with_make(wb_fn_with_desc desc);
 
-/* Names a function of your own, made of several operations: as the activation of a layer and in
- * wb_fn it is printed and saved by this name, and wb_load_model and wb_parse find it again; in the
- * whole process, from then on. name is a word of at most 47 letters, digits and _. Fails with
- * WB_ERROR_ARGUMENT on another one, and on one that another function has. */
+/* Registers a function of your own under a name: as a layer's activation and in wb_fn it is printed
+ * and saved by this name, and wb_load_model and wb_parse find it; for the whole process, from then
+ * on. name has at most 47 letters, digits and _. Fails with WB_ERROR_ARGUMENT on another name, and
+ * on the name of another function. */
 WB_API wb_status wb_register_function(const char *name, wb_activation *function);
 
-/* One layer after another; wb_chain() is the identity. A layer that is NULL (its maker failed)
- * fails the chain, naming its place, and releases the others. */
+/* Applies layers one after another; wb_chain() is the identity. If a layer is NULL (its maker
+ * failed), wb_chain fails with an error that says which, and releases the others. */
 #define wb_chain(...)                                                                              \
     wb_chain_make((int64_t)(sizeof((wb_layer *const[]){NULL, __VA_ARGS__}) / sizeof(wb_layer *)) - \
                       1,                                                                           \
@@ -739,30 +745,32 @@ WB_API wb_layer *wb_chain_make(int64_t count, wb_layer *const *layers);
 /* How many layers a chain has; -1 if the layer is not a Chain. */
 WB_API int64_t wb_chain_count(wb_layer *chain);
 
-/* Layer i, counted from 1, or from the end (-1 is the last one); or the layer with a name. It
- * belongs to the chain. NULL with WB_ERROR_ARGUMENT if there is none. */
+/* wb_chain_at: layer i, counted from 1, or from the end (-1 is the last one). wb_chain_get: the
+ * layer with this name. It belongs to the chain. NULL with WB_ERROR_ARGUMENT if there is none. */
 WB_API wb_layer *wb_chain_at(wb_layer *chain, int64_t i);
 WB_API wb_layer *wb_chain_get(wb_layer *chain, const char *name);
 
-/* A chain of the layers first to last, both among them and counted as by wb_chain_at; the layers
- * are shared, and keep their names. Flux's chain[first:last]. wb_chain_slice(chain, 2, -1). */
+/* A chain of the layers first to last, both included, counted as in wb_chain_at; the layers are
+ * shared with the first chain, and keep their names. Flux's chain[first:last].
+ * wb_chain_slice(chain, 2, -1). */
 WB_API wb_layer *wb_chain_slice(wb_layer *chain, int64_t first, int64_t last);
 
-/* Puts a layer after the others, with a name where they have names, else NULL. The chain owns it,
- * also on failure, when the chain is as before. An optimiser of the chain does not know the layer:
- * set up another one. A layer that is the chain, or contains it, is an error and stays the
- * caller's. */
+/* Appends a layer, with a name if the chain's layers have names, else NULL. The chain takes it
+ * over, also on failure, when the chain does not change. An optimiser of the chain does not train
+ * the new layer: set up another one. A layer that is the chain itself, or contains it, is an error
+ * and stays the caller's. */
 WB_API wb_status wb_chain_append(wb_layer *chain, const char *name, wb_layer *layer);
 
 /* A chain with names: wb_chain_named({"encoder", a}, {"decoder", b}), paths
- * "layers.encoder.weight". A name is not a number, has no dot and is not "layers". */
+ * "layers.encoder.weight". A name must not be a number or "layers", and must not contain a dot. */
 #define wb_chain_named(...)                                                                        \
     wb_chain_named_make((int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),     \
                         (const wb_named[]){__VA_ARGS__})
 WB_API wb_layer *wb_chain_named_make(int64_t count, const wb_named *layers);
 
-/* Arrays, layers and trees in a list or by name: a tuple or a dictionary, with everything a model
- * has except wb_apply. Layers are owned, arrays held. Paths: "1", "2.weight", or the names. */
+/* A list or a dictionary of arrays, layers and trees. It can be used as a model, except in
+ * wb_apply. It owns its layers, and holds a reference to its arrays. Paths: "1", "2.weight", or the
+ * names. */
 #define wb_tree(...)                                                                               \
     wb_tree_make((int64_t)(sizeof((void *const[]){NULL, __VA_ARGS__}) / sizeof(void *)) - 1,       \
                  (void *const[]){NULL, __VA_ARGS__} + 1)

@@ -1,15 +1,15 @@
 /* weber/losses.h: losses, and accuracy.
  *
- * A loss compares a prediction p with a target y and is one number, of p's floating type, which
- * wb_gradient_of differentiates.
+ * A loss compares a prediction p with a target y. It is one number, of p's floating type, and can
+ * be differentiated by wb_gradient_of.
  *
  *     wb_array *l = wb_logitcrossentropy(wb_apply(model, x), labels);  // (10, N), integers (N)
  *     wb_array *m = wb_mse(p, y, .weights = mask, .agg = WB_AGG_SUM);  // mask (N), bool
  *
- * Sizes of p and y agree, nothing is broadcast (WB_ERROR_SHAPE names both); y may also be a number
- * without dimensions. y is converted to p's type. The loss of a batch without observations, (K, 0),
- * is 0. f16 and bf16 are computed in f32, and the result is converted back. Names and defaults are
- * Flux's, and so are formulas without another source. */
+ * Sizes of p and y must agree, nothing is broadcast (the error WB_ERROR_SHAPE names both); y may
+ * also be a number without dimensions. y is converted to p's type. The loss of a batch without
+ * observations, (K, 0), is 0. f16 and bf16 are computed in f32, and the result is converted back.
+ * Names and defaults are Flux's, and so are formulas without another source. */
 #ifndef WEBER_LOSSES_H
 #define WEBER_LOSSES_H
 
@@ -19,12 +19,13 @@
 extern "C" {
 #endif
 
-/* How the terms of a loss are put together. There is a term for each element of p or, if the loss
- * adds over classes or features, for each place along the other dimensions. */
+/* How the terms l of a loss are combined, with weights w (default 1). There is a term for each
+ * element of p or, if the loss sums over classes or features, for each position along the other
+ * dimensions. */
 typedef enum wb_agg {
-    WB_AGG_MEAN, /* their mean; with weights sum(w l) / sum(w), and 0 where all weights are 0 */
+    WB_AGG_MEAN, /* the mean sum(w l) / sum(w); 0 if all weights are 0 */
     WB_AGG_SUM,  /* sum(w l) */
-    WB_AGG_NONE  /* w l: sizes of p; where a loss adds along a dimension, 1 there */
+    WB_AGG_NONE  /* w l: p's sizes, but 1 along a dimension that is summed */
 } wb_agg;
 
 /* Settings of all losses; 0 means "not given". A setting that a loss does not have is an error. */
@@ -33,21 +34,20 @@ typedef struct wb_loss_desc {
     wb_array *p;       /* the prediction (K, ..., N) */
     wb_array *y;       /* the target */
     wb_agg agg;        /* default WB_AGG_MEAN */
-    wb_array *weights; /* one for each term, or a mask (bool): the sizes of the last dimensions of
-                          the terms, so (N) weighs samples. A mask selects terms: those it leaves
-                          out may be NaN, and in losses with a term for each element they have no
-                          gradient. A number multiplies its term, and its own derivative is the
-                          term, also where the number is 0; 0 times a term that is not finite is
-                          0 */
-    wb_array *class_weights; /* (K), one for each place along dim. Where a loss adds over classes,
-                                the weight of the target's class enters sum(w) */
-    /* where y is this the term does not count; default: none. Of crossentropies it is an integer
+    wb_array *weights; /* w: numbers or a mask (bool), with the sizes of the last dimensions of the
+                          terms, so that (N) weighs observations. A mask selects terms: those that
+                          it leaves out may be NaN, and in losses with a term for each element they
+                          have no gradient. The derivative by a weight is its term, also where the
+                          weight is 0; weight 0 times a term that is not finite is 0 */
+    wb_array *class_weights; /* (K), one for each position along dim. If a loss sums over classes,
+                                w is the weight of the target's class */
+    /* terms where y equals this are left out; default: none. For crossentropies it is an integer
      * label, which need not be a class: -100 */
     int64_t ignore WB_DEFAULT(INT64_MIN);
-    double smoothing; /* a: y (1 - a) + a / K in y's place, with K = 2 in binary losses; below 1 */
+    double smoothing; /* a, below 1: y becomes y (1 - a) + a / K; in binary losses K = 2 */
     int64_t dim;      /* dimension of classes or features; default 0 */
-    /* keeps logarithms finite; default (-1): from 1 to the next number of p's type, for f16 and
-     * bf16 of f32; of gaussian_nll 1e-6 */
+    /* keeps logarithms finite; default (-1): machine epsilon of p's type (for f16 and bf16, of
+     * f32); for gaussian_nll 1e-6 */
     double eps WB_DEFAULT(-1);
 
     double delta WB_DEFAULT(1);         /* huber */
@@ -59,14 +59,14 @@ typedef struct wb_loss_desc {
     wb_array *negative;                 /* triplet: examples unlike p; sizes of p */
     wb_array *variance;                 /* gaussian_nll: sizes of p, or 1 in some dimensions */
 
-    wb_array *input_lengths;      /* ctc: (N), integers: steps of each column of p; default all */
-    wb_array *target_lengths;     /* ctc: (N), integers: labels of each column of y; default all */
-    int64_t blank WB_DEFAULT(-1); /* ctc: the class of no label; -1: the last, -2: the one before */
+    wb_array *input_lengths;      /* ctc: (N), integers: steps of each sequence; default all */
+    wb_array *target_lengths;     /* ctc: (N), integers: labels of each sequence; default all */
+    int64_t blank WB_DEFAULT(-1); /* ctc: the blank class; -1: the last, -2: the one before it */
     bool zero_infinity;           /* ctc: an impossible target's loss is 0 */
 } wb_loss_desc;
 
-/* Each loss is a macro over its desc: wb_huber_loss(p, y, .delta = 0.5). Without the macro, for C++
- * and as a value, it is a function of p and y. */
+/* Each loss is a macro that fills in a wb_loss_desc: wb_huber_loss(p, y, .delta = 0.5). There is
+ * also a function of p and y with the same name, for C++ and for function pointers. */
 #define WB_LOSS(name)                                                                              \
     WB_API wb_array *(wb_##name)(wb_array * p, wb_array * y);                                      \
     WB_API wb_array *wb_##name##_make(wb_loss_desc desc);
@@ -80,7 +80,7 @@ typedef struct wb_loss_desc {
  * hinge_loss:          max(0, 1 - p y); y is 1 or -1
  * squared_hinge_loss:  max(0, 1 - p y)^2
  * binarycrossentropy:      -y log(p + eps) - (1 - y) log(1 - p + eps), with 0 log 0 = 0
- * logitbinarycrossentropy: (1 - y) p - logsigmoid(p): of logits, and the stable one
+ * logitbinarycrossentropy: (1 - y) p - logsigmoid(p): of logits; numerically stable
  * binary_focal_loss:   -(1 - q)^gamma log(q + eps), q = y p + (1 - y) (1 - p)   (Lin and others
  *                      2017); 1 - q below 0 counts as 0
  * siamese_contrastive_loss: (1 - y) p^2 + y max(0, margin - p)^2; p is a distance, y is 1 where
@@ -105,12 +105,12 @@ WB_LOSS(gaussian_nll_loss)
 /* ---- a term for each column of classes ---- */
 
 /* Classes lie along dim. y is one-hot or probabilities, of p's sizes, or integer labels 0 to K - 1
- * of p's sizes without dim. Labels that are in memory are checked at the call: one out of range is
- * an error that names its position; others are checked where they are computed, and the next read
- * reports the error.
+ * of p's sizes without dim. Labels that are computed already are checked at the call: a label out
+ * of range is an error that names its position. Other labels are checked when they are computed,
+ * and the next read reports the error.
  *
  * crossentropy:      -sum_k y log(p + eps), with 0 log 0 = 0
- * logitcrossentropy: -sum_k y logsoftmax(p): of logits, and the stable one
+ * logitcrossentropy: -sum_k y logsoftmax(p): of logits; numerically stable
  * focal_loss:        -sum_k y (1 - p)^gamma log(p + eps)
  * kldivergence:      sum_k y log y - y log(p + eps); no labels, no smoothing */
 WB_LOSS(crossentropy)
@@ -118,12 +118,12 @@ WB_LOSS(logitcrossentropy)
 WB_LOSS(focal_loss)
 WB_LOSS(kldivergence)
 
-/* ---- one number of all ---- */
+/* ---- one term for the whole batch ---- */
 
 /* dice_coeff_loss: 1 - (2 sum(y p) + smooth) / (sum p^2 + sum y^2 + smooth)
  * tversky_loss:    1 - (sum(y p) + 1) / (sum(y p + beta (1 - y) p + (1 - beta) y (1 - p)) + 1)
  *
- * Sums over everything, the batch too, of weighted terms; without agg. */
+ * The sums are over all elements of the batch, each with its weight; there is no .agg. */
 WB_LOSS(dice_coeff_loss)
 WB_LOSS(tversky_loss)
 
@@ -141,17 +141,18 @@ WB_LOSS(infonce_loss)
 
 /* ---- a term for each sequence ---- */
 
-/* Connectionist temporal classification (Graves and others 2006): minus the logarithm of the chance
- * that a sequence of steps says the labels, summed over all ways to say them: each label once or
- * more, in order, with any number of blanks before, between and after; equal neighbours have one
- * between.
+/* Connectionist temporal classification (Graves and others 2006): minus the logarithm of the
+ * probability of the labels, summed over all alignments of steps with labels: each label takes one
+ * step or more, in order, with any number of blanks before, between and after; equal neighbouring
+ * labels have at least one blank between them.
  *
  * p  (K, T, N) or (K, T), logits        y  (U, N) or (U), integers 0 to K - 1 but blank; U may be 0
  *
- * The term of a target that the steps cannot say is infinity, and has no gradient. agg works as for
- * other losses, while PyTorch's mean divides each term by its target's length first. Steps and
- * labels beyond a column's length may be anything. Labels in memory are checked at the call, others
- * where they are computed. Computed step by step, in logarithms: wb_scan. */
+ * If a target has no alignment (too many labels for the steps), its term is infinity and has no
+ * gradient. agg works as for other losses, while PyTorch's mean first divides each term by its
+ * target's length. Steps and labels beyond a sequence's length are ignored. Labels that are
+ * computed already are checked at the call, others when they are computed. Computed step by step,
+ * in logarithms, by wb_scan. */
 WB_LOSS(ctc_loss)
 
 #ifndef __cplusplus
@@ -182,16 +183,18 @@ WB_LOSS(ctc_loss)
 
 /* ---- targets ---- */
 
-/* y (1 - a) + a / K for one-hot y (K, ...) with classes along dimension 0, and y (1 - a) + a / 2,
- * for a above 0 and below 1. A bool or integer y becomes f32. The gradient goes to y. */
+/* wb_label_smoothing: y (1 - a) + a / K for one-hot y (K, ...), classes along dimension 0.
+ * wb_binary_label_smoothing: y (1 - a) + a / 2. a must be above 0 and below 1. A bool or integer y
+ * becomes f32. The gradient goes to y. */
 WB_API wb_array *wb_label_smoothing(wb_array *y, double a);
 WB_API wb_array *wb_binary_label_smoothing(wb_array *y, double a);
 
 /* ---- accuracy ---- */
 
-/* Share of columns in which p (K, ...) has its largest entry where y (K, ...) has its largest, or
- * at the label y (...): one number, f32. Read it by wb_item, or sum several first: it is computed
- * when it is read. A column with a NaN is wrong. Labels are checked as in losses. */
+/* The fraction of columns in which the largest element of p (K, ...) has the same position as that
+ * of y (K, ...), or the position given by the label y (...): one number, f32. It is computed only
+ * when it is read (wb_item), so you can sum several first. A column with a NaN is wrong. Labels are
+ * checked as in losses. */
 WB_API wb_array *wb_accuracy(wb_array *p, wb_array *y);
 
 #ifdef __cplusplus

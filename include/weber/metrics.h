@@ -3,7 +3,7 @@
  *     wb_evaluation e = wb_evaluate(model, held_out, .loss = loss);
  *     printf("loss %.4f, accuracy %.2f%%\n", e.loss, 100 * e.accuracy);
  *
- * Sums are kept where the data is; numbers are read once, at the end. Errors: weber/error.h. */
+ * Sums stay on the device of the data; numbers are read once, at the end. Errors: weber/error.h. */
 #ifndef WEBER_METRICS_H
 #define WEBER_METRICS_H
 
@@ -15,25 +15,25 @@ extern "C" {
 
 /* What the model's output p and the batch's y are. */
 typedef enum wb_task {
-    WB_TASK_BY_TARGET, /* classes for integer labels and for bool y of p's sizes with several rows;
-                          yes or no for other bool y; else numbers */
+    WB_TASK_BY_TARGET, /* default: CLASSES for integer labels and for bool y of p's sizes with
+                          several rows; YES_OR_NO for other bool y; else NUMBERS */
     WB_TASK_CLASSES,   /* p (K, ...); y labels (...), integers, or one-hot (K, ...) */
-    WB_TASK_YES_OR_NO, /* p and y have as many elements; y is yes above 0.5 */
-    WB_TASK_NUMBERS    /* p and y have as many elements */
+    WB_TASK_YES_OR_NO, /* p and y have equally many elements; y above 0.5 is yes */
+    WB_TASK_NUMBERS    /* p and y have equally many elements */
 } wb_task;
 
 typedef struct wb_evaluate_desc {
     WB_START_MEMBER;
     wb_layer *model;
     wb_loader *loader;
-    wb_loss_fn *loss;    /* of all as one batch: its mean over what it was divided by
-                            (wb_divided_by), else observations; default: none */
-    wb_loss_fn *predict; /* p; default: wb_apply(model, batch->x) */
+    wb_loss_fn *loss;    /* averaged over batches as in one big batch, weighted by the losses'
+                            divisors (wb_divided_by), else by observations; default: none */
+    wb_loss_fn *predict; /* returns p; default: wb_apply(model, batch->x) */
     void *user;          /* handed to both */
     wb_task task;
     int64_t k WB_DEFAULT(5);              /* classes: top k, at least 1 */
-    int64_t ignore WB_DEFAULT(INT64_MIN); /* classes: a label that does not count; default: none */
-    double threshold WB_DEFAULT(0.5); /* yes or no: p above it is yes; 0 for logits, never NaN */
+    int64_t ignore WB_DEFAULT(INT64_MIN); /* classes: a label to leave out; default: none */
+    double threshold WB_DEFAULT(0.5);     /* yes or no: p above it is yes (0 for logits); not NaN */
 } wb_evaluate_desc;
 
 /* Numbers that the task does not have are NaN. */
@@ -42,15 +42,15 @@ typedef struct wb_evaluation {
     wb_task task;            /* never WB_TASK_BY_TARGET */
     int64_t observations;    /* of the loader */
     int64_t count;           /* labels, or elements, that count */
-    double loss, perplexity; /* exp(loss): of a cross-entropy */
-    /* of classes, and of yes or no */
-    double accuracy; /* share of right answers, the first of the largest p being the answer; a NaN
-                        among the scores is no answer: wrong here and in all below */
-    double top_k;    /* classes: share of labels among the k largest p */
-    double precision, recall, f1; /* of yes; of classes the mean over those that occur as label or
-                                     answer, each 0 where its divisor is */
-    double auc; /* yes or no: area under the receiver's curve, ties by half; NaN without both */
-    /* of numbers, over all elements */
+    double loss, perplexity; /* exp(loss), for a cross-entropy */
+    /* for classes, and for yes or no */
+    double accuracy; /* fraction of right answers; the answer is the first of the largest p. If a
+                        score is NaN there is no answer, which counts as wrong here and below */
+    double top_k;    /* classes: fraction of labels that are among the k largest p */
+    double precision, recall, f1; /* of yes; for classes the mean over those that occur as label
+                                     or answer; 0 for a class whose divisor is 0 */
+    double auc; /* yes or no: area under the ROC curve, ties count half; NaN without both */
+    /* for numbers, over all elements */
     double mse, mae, r2; /* r2: 1 - sum (y - p)^2 / sum (y - mean y)^2 */
     /* (answer, label), i64: how often this answer was given for this label. In C's order that is
      * confusion[label][answer]. Observations without an answer are left out. Owned by the scope.
@@ -59,11 +59,11 @@ typedef struct wb_evaluation {
 } wb_evaluation;
 
 /* wb_evaluate(model, loader, .loss = loss, .k = 3): one pass over the loader, with automatic layers
- * in test mode. Hidden states (wb_recur) start afresh and are then as they were. Over a loader with
- * .shard the numbers are over all ranks together, and each rank has to call it. Yes or no keeps all
- * scores until the end, on each rank the scores of all ranks. Fails on labels in host memory that
- * are not a class, on a loader without batches, and where predictions and targets fit no task: then
- * all numbers are NaN, and status says why. */
+ * in test mode. Hidden states (wb_recur) start as in a new sequence, and are restored afterwards.
+ * With a loader with .shard the numbers are over all ranks together, and each rank must call this.
+ * For yes or no all scores are kept until the end, on each rank those of all ranks. Fails on labels
+ * in host memory that are not a class, on a loader without batches, and if predictions and targets
+ * fit no task: then all numbers are NaN, and status says why. */
 #define wb_evaluate(...) WB_MAKE(wb_evaluate_make, evaluate, __VA_ARGS__)
 WB_API wb_evaluation wb_evaluate_make(wb_evaluate_desc desc);
 

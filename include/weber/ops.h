@@ -1,24 +1,26 @@
 /* weber/ops.h: the operations.
  *
- * Elementwise operations broadcast as Julia's dots do: sizes agree or are 1, missing trailing
- * dimensions count as 1. Two types meet by wb_promote. NULL in, NULL out.
+ * Elementwise operations broadcast as in Julia: sizes agree or are 1, and missing trailing
+ * dimensions count as 1. The type of the result is wb_promote of the inputs' types. NULL in, NULL
+ * out.
  *
- * A C number, a wb_number or a double that a function takes, has no type of its own. It is held as
- * a double, so whole numbers up to 2^53 are exact. Beside floats it is rounded to their type.
- * Beside whole numbers (u8, i32, i64; bool counts as i64):
+ * A C number (a wb_number, or a double argument of a function) has no element type. It is stored as
+ * a double, so integers up to 2^53 are exact. Together with a floating array it is rounded to the
+ * array's type. Together with an integer array (u8, i32, i64; bool counts as i64):
  *
- *   - one with a fraction, an infinity or NaN makes the result f32, as an f32 array would;
- *   - a whole one keeps their type. In arithmetic, and where it is stored (select, full, pad,
- *     slice_set), one that the type does not hold is WB_ERROR_ARGUMENT: u8 and 300, or -1.
- *   - Compared (eq to ge) it counts by its value, fractions too, and no u8 is below -1. So it does
- *     as a bound (max, min, clamp): wb_clamp(x, -1, 300) changes no u8; but it is an error if the
- *     result would be a bound that the type does not hold, as in wb_max(x, wb_number(300));
- *   - wb_late, and arithmetic of numbers alone, may be any number: the result is f32.
+ *   - a number with a fraction, an infinity or NaN makes the result f32, as an f32 array would;
+ *   - a number without a fraction keeps the array's type. In arithmetic, and where it is stored
+ *     (select, full, pad, slice_set), it is WB_ERROR_ARGUMENT if it is outside the type's range: u8
+ *     and 300, or -1;
+ *   - comparisons (eq to ge) use its exact value, fractions too: no u8 is below -1. So do bounds
+ *     (max, min, clamp): wb_clamp(x, -1, 300) changes no u8. But it is an error if the result would
+ *     be a bound outside the type's range, as in wb_max(x, wb_number(300)) for u8;
+ *   - a wb_late, or a number computed from numbers only, may have any value: the result is f32.
  *
  *     wb_array *y = wb_tanh(wb_add(wb_matmul(W, x), b));
  *     wb_array *l = wb_mean(wb_square(wb_sub(y, t)));
  *
- * The rows stand in weber/ops.def, with formulas; docs/operations.md prints them. */
+ * The table of operations, with formulas, is weber/ops.def; docs/operations.md shows it. */
 #ifndef WEBER_OPS_H
 #define WEBER_OPS_H
 
@@ -36,7 +38,7 @@ extern "C" {
  * wb_elu wb_celu wb_selu wb_gelu wb_gelu_erf wb_swish wb_hardsigmoid wb_hardswish wb_hardtanh
  * wb_mish wb_logsigmoid wb_logcosh wb_lisht wb_trelu wb_softshrink wb_tanhshrink: activations;
  * those with a parameter have a second form, wb_elu_with(x, a). At infinity activations and their
- * derivatives are what they tend to. */
+ * derivatives have the values of their limits. */
 #define WB_UNARY(name, class, text, dx, lo, hi, doc) WB_API wb_array *wb_##name(wb_array *x);
 #define WB_BINARY(name, class, text, dx, dy, lo, hi, doc)                                          \
     WB_API wb_array *(wb_##name)(wb_array * x, wb_array * y);
@@ -45,11 +47,11 @@ extern "C" {
     WB_API wb_array *wb_##name##_with(wb_array *x, double a);
 #include "ops.def"
 
-/* x itself, for the place of an activation. */
+/* Returns x; for use as an activation. */
 WB_API wb_array *wb_identity(wb_array *x);
 
-/* yes where condition (bool) is true, else no. If both are numbers (wb_number), the result is f64,
- * or f32 on a device without f64. */
+/* The elements of yes where condition (bool) is true, else those of no. If yes and no are both
+ * numbers (wb_number), the result is f64, or f32 on a device without f64. */
 WB_API wb_array *wb_select(wb_array *condition, wb_array *yes, wb_array *no);
 
 /* x + c, x - c, x c, x / c, x^c with a constant c; c - x, c / x, c^x. */
@@ -95,38 +97,39 @@ static inline wb_array *wb_operand_(wb_array *x) { return x; }
     wb_slice_set(x, WB_OPERAND(y), dim, start, stop, step)
 #endif
 
-/* x kept between low and high, NaN kept; an infinite bound means unbounded, and bounds of whole
- * numbers count by value (top of this file). The gradient passes where low <= x <= high. Fails with
+/* x clamped to low ... high; NaN stays NaN. An infinite bound means no bound; for integers, bounds
+ * count by value (top of this file). The gradient passes where low <= x <= high. Fails with
  * WB_ERROR_ARGUMENT unless low <= high. */
 WB_API wb_array *wb_clamp(wb_array *x, double low, double high);
 
-/* bool: where x is NaN, infinite, neither; integers are always finite. */
+/* bool: whether each element is NaN, infinite, or neither; integers are always finite. */
 WB_API wb_array *wb_isnan(wb_array *x);
 WB_API wb_array *wb_isinf(wb_array *x);
 WB_API wb_array *wb_isfinite(wb_array *x);
 
-/* x log x, and x log y; 0 where x is 0 and the other is not NaN. */
+/* x log x, and x log y; 0 where x is 0 (unless y is NaN). */
 WB_API wb_array *wb_xlogx(wb_array *x);
 WB_API wb_array *wb_xlogy(wb_array *x, wb_array *y);
 
-/* x above 0, a x below. In training (wb_training, wb_withgradient) each a is drawn from [low,
- * high); in test mode all are (low + high) / 2. wb_rrelu has NNlib's bounds, 1/8 and 1/3. Fails
+/* x above 0, a x below. In training (wb_training, wb_withgradient) a is drawn from [low, high) for
+ * each element; otherwise a is (low + high) / 2. wb_rrelu has NNlib's bounds, 1/8 and 1/3. Fails
  * with WB_ERROR_ARGUMENT unless low <= high, both finite. (Xu et al. 2015) */
 WB_API wb_array *wb_rrelu(wb_array *x);
 WB_API wb_array *wb_rrelu_with(wb_array *x, double low, double high);
 
-/* The first half of x along dim times the sigmoid of the second. wb_glu: along dimension 0. Fails
- * with WB_ERROR_SHAPE where the size is odd. (Dauphin et al. 2017) */
+/* The first half of x along dim times the sigmoid of the second half; wb_glu: along dimension 0.
+ * Fails with WB_ERROR_SHAPE if the size along dim is odd. (Dauphin et al. 2017) */
 WB_API wb_array *wb_glu(wb_array *x);
 WB_API wb_array *wb_glu_dim(wb_array *x, int dim);
 
 /* ---- reductions ---- */
 
-/* Over everything, a result without dimensions; and along dimensions, which stay with size 1 (as
- * Julia's dims =): wb_sum_dims(x, 0, 2). Sums of whole numbers and bool are i64, means are
- * floating. The largest of nothing is an error. wb_var is the mean of squared distances from the
- * mean, divided by n, or by n - 1 if corrected (of one number NaN, as in NumPy and torch), in two
- * passes; the second corrects the rounded mean, so that the variance of equal numbers is 0. */
+/* Over all elements, with a result without dimensions; or along dimensions, which keep size 1
+ * (Julia's dims =): wb_sum_dims(x, 0, 2). Sums of integers and bool are i64, means are floating.
+ * The maximum or minimum of no elements is an error. wb_var is the sum of squared distances from
+ * the mean divided by n, or by n - 1 if corrected (NaN for n = 1, as in NumPy and PyTorch). It
+ * takes two passes, of which the second corrects the rounded mean, so that the variance of equal
+ * numbers is 0. */
 WB_API wb_array *wb_sum(wb_array *x);
 WB_API wb_array *wb_maximum(wb_array *x);
 WB_API wb_array *wb_minimum(wb_array *x);
@@ -148,15 +151,15 @@ WB_API wb_array *wb_std(wb_array *x, bool corrected);
 #define wb_std_dims(x, corrected, ...) wb_std_make(x, corrected, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_std_make(wb_array *x, bool corrected, int ndim, const int64_t *dims);
 
-/* Products; of nothing, 1. Whole numbers and bool give i64. Multiplied by halves: of n numbers the
- * first n / 2 with the second n / 2, and so on, odd ones at the end. The gradient is taken through
- * these products, so it is right where numbers are 0, too. */
+/* Products; 1 for no elements. Integers and bool give i64. Computed pairwise: the first n / 2
+ * numbers times the second n / 2, and so on; a number left over is multiplied at the end. The
+ * gradient is taken through these products, so it is also right where numbers are 0. */
 WB_API wb_array *wb_prod(wb_array *x);
 #define wb_prod_dims(x, ...) wb_prod_make(x, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_prod_make(wb_array *x, int ndim, const int64_t *dims);
 
-/* bool: whether at least one number differs from 0 (false of nothing); whether all do (true of
- * nothing). A NaN differs from 0. */
+/* bool: wb_any is true if at least one element differs from 0, wb_all if all elements do (of no
+ * elements: false, true). A NaN differs from 0. */
 WB_API wb_array *wb_any(wb_array *x);
 WB_API wb_array *wb_all(wb_array *x);
 #define wb_any_dims(x, ...) wb_any_make(x, WB_INTS(__VA_ARGS__))
@@ -164,26 +167,27 @@ WB_API wb_array *wb_all(wb_array *x);
 WB_API wb_array *wb_any_make(wb_array *x, int ndim, const int64_t *dims);
 WB_API wb_array *wb_all_make(wb_array *x, int ndim, const int64_t *dims);
 
-/* Norm of order p, of the numbers as one vector: (sum of |x|^p)^(1 / p). p INFINITY: the largest
- * |x|; -INFINITY: the smallest; 0: how many differ from 0. Integers are converted to f32, halves
- * added up in f32; of nothing, 0. Where powers would overflow or vanish, x is divided by its
- * largest first, for p < 0 by its smallest: the 2-norm of (1e20, 1) is 1e20. From |p| = 2^30 on
- * (f64: 2^60) it equals the norm of p = +-INFINITY to the last digit. The gradient is 0 where x or
- * the norm is. Fails with WB_ERROR_ARGUMENT if p is NaN. */
+/* Norm of order p, of the elements as one vector: (sum of |x|^p)^(1 / p). p INFINITY: the largest
+ * |x|; -INFINITY: the smallest; 0: how many elements differ from 0. Integers are converted to f32,
+ * f16 and bf16 are added in f32; of no elements the norm is 0. Where powers would overflow or
+ * underflow, x is first divided by the largest |x| (for p < 0 by the smallest): the 2-norm of
+ * (1e20, 1) is 1e20. For |p| >= 2^30 (f64: 2^60) it equals the norm of p = +-INFINITY to the last
+ * digit. The gradient is 0 where x or the norm is 0. Fails with WB_ERROR_ARGUMENT if p is NaN. */
 WB_API wb_array *wb_norm(wb_array *x, double p);
 #define wb_norm_dims(x, p, ...) wb_norm_make(x, p, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_norm_make(wb_array *x, double p, int ndim, const int64_t *dims);
 
-/* Sum of x y, a number without dimensions; of whole numbers i64. Fails with WB_ERROR_SHAPE unless
- * the sizes are equal: nothing is broadcast. */
+/* Sum of x y, a number without dimensions; i64 for integers. Fails with WB_ERROR_SHAPE unless the
+ * sizes are equal: nothing is broadcast. */
 WB_API wb_array *wb_dot(wb_array *x, wb_array *y);
 
-/* Position (i64, from 0) of the first largest or smallest element along dim, which stays with size
- * 1; the first NaN, if there is one. */
+/* Position (i64, from 0) of the first largest or smallest element along dim, which keeps size 1; if
+ * there is a NaN, the position of the first one. */
 WB_API wb_array *wb_argmax(wb_array *x, int dim);
 WB_API wb_array *wb_argmin(wb_array *x, int dim);
 
-/* Along dimension 0, or the given ones; infinities as limits: softmax of (3, inf) is (0, 1). */
+/* Along dimension 0, or the given ones. Infinities are treated as limits: softmax of (3, inf) is
+ * (0, 1). */
 WB_API wb_array *wb_softmax(wb_array *x);
 WB_API wb_array *wb_logsoftmax(wb_array *x);
 WB_API wb_array *wb_logsumexp(wb_array *x);
@@ -194,16 +198,16 @@ WB_API wb_array *wb_softmax_make(wb_array *x, int ndim, const int64_t *dims);
 WB_API wb_array *wb_logsoftmax_make(wb_array *x, int ndim, const int64_t *dims);
 WB_API wb_array *wb_logsumexp_make(wb_array *x, int ndim, const int64_t *dims);
 
-/* (x - mean) / sqrt(var + eps) along the dimensions: layer norm over leading dimensions, batch norm
- * over all but the channel. */
+/* (x - mean) / sqrt(var + eps) along the dimensions: a layer norm for leading dimensions, a batch
+ * norm for all dimensions but the channels. */
 #define wb_normalise(x, eps, ...) wb_normalise_make(x, eps, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_normalise_make(wb_array *x, double eps, int ndim, const int64_t *dims);
 
 /* ---- contractions ---- */
 
 /* A (m, k, batch...) times B (k, n, batch...) is (m, n, batch...); a B of one dimension (k) gives
- * (m). Batch sizes broadcast. wb_matmul_transposed reads A as (k, m) or B as (n, k) where asked.
- * Floating types only. */
+ * (m). Batch sizes broadcast. wb_matmul_transposed takes A as (k, m) if transpose_a, and B as (n,
+ * k) if transpose_b. Floating types only. */
 WB_API wb_array *wb_matmul(wb_array *a, wb_array *b);
 WB_API wb_array *wb_matmul_transposed(wb_array *a, wb_array *b, bool transpose_a, bool transpose_b);
 
@@ -211,15 +215,15 @@ typedef struct wb_attention_desc {
     WB_START_MEMBER;
     wb_array *q, *k, *v;         /* required */
     int64_t heads WB_DEFAULT(1); /* of q */
-    int64_t kv_heads;   /* of k and v: divides heads; default heads (Ainslie et al. 2023) */
+    int64_t kv_heads;   /* of k and v; must divide heads; default heads (Ainslie et al. 2023) */
     wb_array *mask;     /* bool, true: the query sees the key; broadcast to a */
     wb_array *bias;     /* added to the scores; broadcast to a */
     bool causal;        /* the last query sees all keys, the one before all but the last, ... */
-    double dropout;     /* probability that a weight becomes 0, others grow; default 0 */
-    wb_array **weights; /* given a, after dropout; NULL: not wanted */
+    double dropout;     /* probability that a weight becomes 0; others are scaled; default 0 */
+    wb_array **weights; /* if not NULL: a, after dropout, is written there */
 } wb_attention_desc;
 
-/* Scaled dot-product attention (Vaswani et al. 2017), for each head and each of the batch:
+/* Scaled dot-product attention (Vaswani et al. 2017), for each head and each entry of the batch:
  *
  *     a = softmax(k' q / sqrt(dk) + bias) over the keys, 0 where the mask is false;  y = v a
  *
@@ -229,11 +233,11 @@ typedef struct wb_attention_desc {
  * wb_attention(q, k, v, .heads = 8, .causal = true). Head h reads k and v of head h / (heads /
  * kv_heads). A score of -inf hides its key, as the mask does; a query that sees no key gives zeros,
  * and no gradient. A key that a query does not see has weight 0, and 0 times NaN is NaN, so a NaN
- * in a hidden v reaches y; only in the CPU's tiles do values that .causal hides never reach y.
- * Dropout is drawn whenever it is given: pass 0 outside of training. On the CPU memory grows with
- * keys plus queries (in tiles: Dao 2022); elsewhere, and with dropout, .weights or the gradient of
- * a bias, it grows with keys times queries. Fails with WB_ERROR_SHAPE or WB_ERROR_ARGUMENT on sizes
- * that do not fit, with WB_ERROR_DTYPE on a mask that is not bool. */
+ * in a hidden v reaches y (except for v that .causal hides, where the CPU computes in tiles).
+ * Dropout is applied whenever it is not 0: pass 0 outside of training. On the CPU memory grows with
+ * keys plus queries (in tiles: Dao 2022); on other devices, and with dropout, .weights or the
+ * gradient of a bias, it grows with keys times queries. Fails with WB_ERROR_SHAPE or
+ * WB_ERROR_ARGUMENT on sizes that do not fit, with WB_ERROR_DTYPE on a mask that is not bool. */
 #define wb_attention(...) WB_MAKE(wb_attention_make, attention, __VA_ARGS__)
 WB_API wb_array *wb_attention_make(wb_attention_desc desc);
 
@@ -243,84 +247,85 @@ typedef struct wb_rotary_desc {
     int64_t heads WB_DEFAULT(1);
     double base WB_DEFAULT(10000); /* positive, finite */
     int64_t first;                 /* position of the first column; default 0 */
-    wb_array *positions;           /* given instead of first, first + 1, ...: numbers (length) */
+    wb_array *positions;           /* instead of first, first + 1, ...: numbers (length) */
 } wb_rotary_desc;
 
-/* Rotary positions (Su et al. 2021): of each head's d features at position p, the pair i and i +
- * d/2 is turned by the angle p base^(-2 i / d). x and the result (d heads, length, ...); for q and
- * k before wb_attention. Fails with WB_ERROR_SHAPE or WB_ERROR_ARGUMENT where features are not even
- * for each head. */
+/* Rotary positions (Su et al. 2021): at position p, features i and i + d/2 of each head's d
+ * features are rotated, as a pair, by the angle p base^(-2 i / d). x and the result (d heads,
+ * length, ...); for q and k before wb_attention. Fails with WB_ERROR_SHAPE or WB_ERROR_ARGUMENT if
+ * d is odd or heads do not divide the features. */
 #define wb_rotary(...) WB_MAKE(wb_rotary_make, rotary, __VA_ARGS__)
 WB_API wb_array *wb_rotary_make(wb_rotary_desc desc);
 
-/* Sinusoidal positions (features, length) to be added to embeddings: with h = features / 2 and
- * w_i = 10000^(-i / (h - 1)), rows i < h are sqrt(2 / features) sin(p w_i), the others cos (Lux).
- * features even, at least 4; else WB_ERROR_ARGUMENT. */
+/* Sinusoidal positions (features, length) to be added to embeddings: with h = features / 2 and w_i
+ * = 10000^(-i / (h - 1)), row i < h at position p is sqrt(2 / features) sin(p w_i), and row h + i
+ * the same with cos (Lux). features must be even and at least 4; else WB_ERROR_ARGUMENT. */
 WB_API wb_array *wb_sinusoidal(wb_dtype dtype, int64_t features, int64_t length);
-/* The same at these positions, numbers (length). */
+/* The same for the given positions p, an array of numbers (length). */
 WB_API wb_array *wb_sinusoidal_at(wb_dtype dtype, int64_t features, wb_array *positions);
 
-/* Einstein's sum: a letter for each dimension of each array, and after -> the letters of the
- * result, in its order; letters that the result lacks are summed over. wb_einsum("ij,jk->ik", A, B)
- * is a matrix product, "ii->i" a diagonal, "ij->" a sum, "bij,bjk->bik" a batch. Without -> the
- * result has the letters that stand once, in the order of ASCII. Blanks are ignored. Arrays are
- * multiplied from left to right by wb_matmul (whole numbers and bool as products and sums of i64,
- * which the result is, too); at most 8 dimensions at once. Fails with WB_ERROR_ARGUMENT or
+/* Einstein summation: text has a letter for each dimension of each array and, after ->, the letters
+ * of the result in its order; letters that the result lacks are summed over. wb_einsum("ij,jk->ik",
+ * A, B) is a matrix product, "ii->i" a diagonal, "ij->" a sum, "bij,bjk->bik" a batch of matrix
+ * products. Without -> the result has the letters that occur once, in ASCII order. Blanks are
+ * ignored. Arrays are multiplied from left to right by wb_matmul (integers and bool by products and
+ * sums in i64, the result's type); at most 8 dimensions at once. Fails with WB_ERROR_ARGUMENT or
  * WB_ERROR_SHAPE, naming the letter, on texts and sizes that do not fit. */
 #define wb_einsum(text, ...) wb_einsum_make(text, WB_ARRAYS(__VA_ARGS__))
 WB_API wb_array *wb_einsum_make(const char *text, int count, wb_array *const *arrays);
 
-/* How products and convolutions of f32 are computed from now on, by all threads; what was recorded
- * before stays as it was:
+/* How matrix products and convolutions of f32 are computed, by all threads, if they are made from
+ * now on:
  *
- *   "highest"  in f32; so it is without this call
+ *   "highest"  in f32; the default
  *   "high"     a device may round the operands to TF32 (10 bits of mantissa), which is several
  *              times faster on NVIDIA's GPUs since Ampere; sums stay f32
- *   "medium"   the same, and the operands of large products to bf16 (7 bits) on processors with
- *              AVX512_BF16: up to twice as fast, with AMX several times; sums and results stay f32
- *              (docs/accuracy.md)
+ *   "medium"   as "high"; in addition a CPU with AVX512_BF16 rounds the operands of large products
+ *              to bf16 (7 bits): up to twice as fast, with AMX several times; sums and results stay
+ *              f32 (docs/accuracy.md)
  *
  * Devices without such arithmetic compute in f32; so do convolutions and attention on the CPU.
- * Halves are added up in f32 everywhere. Fails with WB_ERROR_ARGUMENT on another word. */
+ * Products of f16 and bf16 are added up in f32 everywhere. Fails with WB_ERROR_ARGUMENT on another
+ * text. */
 WB_API wb_status wb_matmul_precision(const char *precision);
 
 /* x (m), y (n): the products x_i y_j (m, n). Fails with WB_ERROR_SHAPE unless both are vectors. */
 WB_API wb_array *wb_outer(wb_array *x, wb_array *y);
 
-/* x (m, n, batch...) with zeros above (below) diagonal k: 0 is the main one, 1 the one above it, -1
- * the one below. tril keeps x_ij where j <= i + k, triu where j >= i + k. Fails with
- * WB_ERROR_SHAPE where x has fewer than 2 dimensions. */
+/* x (m, n, batch...) with zeros above (tril) or below (triu) diagonal k; k is 0 for the main
+ * diagonal, 1 for the one above it, -1 for the one below. tril keeps x_ij where j <= i + k, triu
+ * where j >= i + k. Fails with WB_ERROR_SHAPE where x has fewer than 2 dimensions. */
 WB_API wb_array *wb_tril(wb_array *x, int64_t k);
 WB_API wb_array *wb_triu(wb_array *x, int64_t k);
 
-/* Of a matrix (m, n) its diagonal k, a view; of a vector (n) a matrix (n + |k|, n + |k|) with it on
- * diagonal k and zeros elsewhere. Fails with WB_ERROR_SHAPE on other arrays. */
+/* For a matrix (m, n) a view of its diagonal k; for a vector (n) a matrix (n + |k|, n + |k|) with
+ * the vector on diagonal k and zeros elsewhere. Fails with WB_ERROR_SHAPE on other arrays. */
 WB_API wb_array *wb_diag(wb_array *x, int64_t k);
 
-/* A window over 1 to 3 spatial dimensions. Zero means default. Of kernel, stride and dilation the
- * last number that is given repeats for the other dimensions: .stride = {2} is {2, 2}. A 0 before
- * another number, and numbers for dimensions that there are not, are WB_ERROR_ARGUMENT. */
+/* A window over 1 to 3 spatial dimensions. Zero means default. The last number given in kernel,
+ * stride and dilation is used for the remaining dimensions, too: .stride = {2} is {2, 2}. A 0
+ * before another number, and more numbers than spatial dimensions, are WB_ERROR_ARGUMENT. */
 typedef struct wb_window_desc {
     WB_START_MEMBER;
     int64_t kernel[3]; /* pools, unfold and fold only: window sizes; default 1 */
     int64_t stride[3]; /* default 1; for pools the kernel */
-    /* before and after each dimension; default 0: WB_ALL(1), or WB_EACH(1, 0) for each */
+    /* padding before and after: WB_ALL(1), or WB_EACH(1, 0) for each dimension; default 0 */
     int64_t pad[3];
-    int64_t pad_more[3];    /* further padding after (uneven); may be negative */
+    int64_t pad_more[3];    /* added to the padding after x; may be negative */
     int64_t dilation[3];    /* default 1 */
     int64_t groups;         /* convolutions only; default 1 */
     bool cross_correlation; /* false: the kernel is flipped, as in Flux's Conv */
 } wb_window_desc;
 
-/* f(x, settings) and f(x, w, settings), with or without settings: wb_maxpool_op(x),
+/* Calls of f(x, settings) and f(x, w, settings), where settings may be missing: wb_maxpool_op(x),
  * wb_maxpool_op(x, .kernel = {2, 2}). */
 #define WB_WITH_WINDOW(f, x, ...)      WB_MAKE_OF(f, x, window, __VA_ARGS__)
 #define WB_WITH_WINDOW_2(f, x, w, ...) WB_QUIET_(f(x, w, WB_GIVEN_(window, __VA_ARGS__)))
 
 /* x (W, [H, [D,]] C, N) with w (kw, [kh, [kd,]] C / groups, K) gives (W', ..., K, N),
  * W' = floor((W + paddings - dilation (kw - 1) - 1) / stride) + 1.
- * conv_data and conv_filter are its adjoints: of y in x of the given sizes, of y in w of the given
- * kernel sizes. */
+ * wb_conv_data_make and wb_conv_filter_make are its adjoints: the cotangent of x, of sizes x_sizes,
+ * and that of w, of sizes w_sizes, for the cotangent y. */
 #define wb_conv_op(x, ...) WB_WITH_WINDOW_2(wb_conv_op_make, x, __VA_ARGS__, WB_NO_MORE)
 WB_API wb_array *wb_conv_op_make(wb_array *x, wb_array *w, wb_window_desc desc);
 WB_API wb_array *wb_conv_data_make(wb_array *y, wb_array *w, const int64_t *x_sizes,
@@ -330,9 +335,9 @@ WB_API wb_array *wb_conv_filter_make(wb_array *x, wb_array *y, const int64_t *w_
 
 /* ---- windows ---- */
 
-/* Pools over the spatial dimensions of x (W, [H, [D,]] C, N). Max: padding never wins, the first
- * maximum in memory order gets the gradient. Mean: over the full window, padding counted as zeros
- * (Flux). */
+/* Pools over the spatial dimensions of x (W, [H, [D,]] C, N). Max: padding is ignored, and the
+ * first maximum in memory order gets the gradient. Mean: over the full window, padding counted as
+ * zeros (Flux). */
 #define wb_maxpool_op(...)  WB_WITH_WINDOW(wb_maxpool_op_make, __VA_ARGS__, WB_NO_MORE)
 #define wb_meanpool_op(...) WB_WITH_WINDOW(wb_meanpool_op_make, __VA_ARGS__, WB_NO_MORE)
 WB_API wb_array *wb_maxpool_op_make(wb_array *x, wb_window_desc desc);
@@ -340,15 +345,15 @@ WB_API wb_array *wb_meanpool_op_make(wb_array *x, wb_window_desc desc);
 
 /* wb_lppool_op(x, 2, .kernel = {2, 2}): (sum of |x|^p over the window)^(1 / p), padding counted as
  * zeros; p INFINITY: the largest |x|. As in wb_norm the gradient is 0 where the result or x is 0,
- * and halves are added up in f32. x must be floating. Unlike wb_norm it does not scale: where |x|^p
- * overflows (in f32 for p = 2 above 1.8e19) the result is infinity, as PyTorch's. PyTorch's LPPool
- * and NNlib's lpnormpool have x^p without the bars: for an odd p and negative x NaN or an error.
- * (Gulcehre et al. 2013) Fails with WB_ERROR_ARGUMENT unless p > 0. */
+ * and f16 and bf16 are added in f32. x must be floating. Unlike wb_norm it does not scale: where
+ * |x|^p overflows (in f32 for p = 2 above 1.8e19) the result is infinity, as in PyTorch. PyTorch's
+ * LPPool and NNlib's lpnormpool compute x^p, not |x|^p, which gives NaN or an error for odd p and
+ * negative x. (Gulcehre et al. 2013) Fails with WB_ERROR_ARGUMENT unless p > 0. */
 #define wb_lppool_op(x, ...) WB_WITH_WINDOW_2(wb_lppool_op_make, x, __VA_ARGS__, WB_NO_MORE)
 WB_API wb_array *wb_lppool_op_make(wb_array *x, double p, wb_window_desc desc);
 
-/* unfold: x (W, ..., C, N) to (W' H' D', kw kh kd C, N); fold: its adjoint, to x of the given
- * sizes. */
+/* wb_unfold: x (W, ..., C, N) gives the elements of each window, (W' H' D', kw kh kd C, N);
+ * wb_fold_make is its adjoint, which adds them up into an array of sizes x_sizes. */
 #define wb_unfold(...) WB_WITH_WINDOW(wb_unfold_make, __VA_ARGS__, WB_NO_MORE)
 WB_API wb_array *wb_unfold_make(wb_array *x, wb_window_desc desc);
 WB_API wb_array *wb_fold_make(wb_array *columns, int ndim, const int64_t *x_sizes,
@@ -360,28 +365,28 @@ typedef struct wb_grid_sample_desc {
     WB_START_MEMBER;
     bool nearest; /* the nearest element; false: linear between neighbours */
     int padding;  /* wb_grid_padding (weber/calls.h); default zeros */
-    /* -1 and 1 are the middles of the first and last element; false: their outer edges */
+    /* -1 and 1 are the centres of the first and last element; false: their outer edges */
     bool align_corners WB_DEFAULT(true);
 } wb_grid_sample_desc;
 
 /* x (W, [H, [D,]] C, N) at the places of grid (dims, W', [H', [D',]] N) gives (W', [H', [D',]] C,
- * N): grid(0, ...) is the place along W, grid(1, ...) that along H. -1 is the beginning of x, 1 its
- * end; .align_corners says which of both. wb_grid_sample(x, grid), wb_grid_sample(x, grid, .padding
- * = WB_GRID_BORDER). Where a coordinate is NaN, so is the result; no gradient goes to x from there.
- * The grid's gradient is 0 with .nearest, and where .padding moved the place to the border.
- * (Spatial transformers, Jaderberg et al. 2015. Defaults are NNlib's grid_sample; PyTorch's
- * align_corners is false.) Fails with WB_ERROR_SHAPE unless sizes fit as above. */
+ * N): grid(0, ...) is the coordinate along W, grid(1, ...) along H. -1 is the beginning of x and 1
+ * its end; .align_corners says where exactly these are. wb_grid_sample(x, grid), wb_grid_sample(x,
+ * grid, .padding = WB_GRID_BORDER). Where a coordinate is NaN, the result is NaN, and adds nothing
+ * to the gradient of x. The grid's gradient is 0 with .nearest, and where .padding moved the place
+ * to the border. (Spatial transformers, Jaderberg et al. 2015. Defaults are NNlib's grid_sample;
+ * PyTorch's align_corners is false.) Fails with WB_ERROR_SHAPE unless sizes fit as above. */
 #define WB_WITH_GRID(f, x, grid, ...) WB_QUIET_(f(x, grid, WB_GIVEN_(grid_sample, __VA_ARGS__)))
 #define wb_grid_sample(x, ...)        WB_WITH_GRID(wb_grid_sample_make, x, __VA_ARGS__, WB_NO_MORE)
 WB_API wb_array *wb_grid_sample_make(wb_array *x, wb_array *grid, wb_grid_sample_desc desc);
 
-/* y (sizes of x): y_i = x_0 + ... + x_i along dimension dim (from 0), added up in that order; whole
- * numbers and bool as i64. Julia's cumsum(x; dims). */
+/* y_i = x_0 + ... + x_i along dimension dim, added in this order; y has x's sizes. Integers and
+ * bool give i64. Julia's cumsum(x; dims). */
 WB_API wb_array *wb_cumsum(wb_array *x, int dim);
 
-/* y_i = x_0 ... x_i along dimension dim; whole numbers and bool as i64, halves in f32. Computed in
- * log2(n) rounds, each multiplying numbers 1, 2, 4 ... apart; the gradient is right where numbers
- * are 0. */
+/* y_i = the product of x_0 to x_i along dimension dim. Integers and bool give i64; f16 and bf16 are
+ * computed in f32. Takes log2(n) rounds, which multiply numbers that are 1, 2, 4 ... positions
+ * apart. The gradient is also right where numbers are 0. */
 WB_API wb_array *wb_cumprod(wb_array *x, int dim);
 
 /* ---- indexing ---- */
@@ -391,39 +396,40 @@ WB_API wb_array *wb_cumprod(wb_array *x, int dim);
  * 1). A position out of range is an error. */
 WB_API wb_array *wb_gather(wb_array *x, wb_array *index, int dim);
 
-/* Elements of x along dim at the positions in index, which has x's sizes but for dim: y(.., i, ..)
- * = x(.., index(.., i, ..), ..). A position out of range is an error. NumPy's take_along_axis,
+/* Elements of x along dim at the positions in index, which has x's sizes except along dim: y(.., i,
+ * ..) = x(.., index(.., i, ..), ..). A position out of range is an error. NumPy's take_along_axis,
  * PyTorch's gather. */
 WB_API wb_array *wb_take_along(wb_array *x, wb_array *index, int dim);
 
 /* Positions of the elements that differ from 0: i64 (ndim, found), a column for each, in memory
- * order. How many there are depends on the values: the condition is computed and read at once, so
- * this does not work in the body of a scan. NumPy's argwhere, PyTorch's nonzero. */
+ * order. Since their number depends on the values, the condition is computed and read at once; so
+ * wb_where is an error in the body of a scan. NumPy's argwhere, PyTorch's nonzero. */
 WB_API wb_array *wb_where(wb_array *condition);
 
-/* base plus each slice of updates added at its position, in the order of index. */
+/* base, with each slice of updates added at its position along dim, in the order of index: slice k
+ * of updates goes to position index[k]. */
 WB_API wb_array *wb_scatter_add(wb_array *base, wb_array *index, wb_array *updates, int dim);
 
-/* The same with the largest, the smallest, or the product of base's slice and the updates of its
- * position; base's where it has none. A NaN among them is the result. Where several are the largest
- * or smallest, base included, they share the gradient; the gradient of products is right where
- * numbers are 0, too (PyTorch's scatter_reduce). Takes log2(n) rounds over n sorted positions. */
+/* The same with the maximum, the minimum, or the product of base's slice and all updates for its
+ * position; slices of base without an update stay. If one of the numbers is NaN, so is the result.
+ * Equal maxima or minima, base included, share the gradient; the gradient of products is also right
+ * where numbers are 0 (PyTorch's scatter_reduce). Takes log2(n) rounds over n sorted positions. */
 WB_API wb_array *wb_scatter_max(wb_array *base, wb_array *index, wb_array *updates, int dim);
 WB_API wb_array *wb_scatter_min(wb_array *base, wb_array *index, wb_array *updates, int dim);
 WB_API wb_array *wb_scatter_mul(wb_array *base, wb_array *index, wb_array *updates, int dim);
 
 /* ---- order ---- */
 
-/* x sorted along dim, smallest first, or largest first if descending; argsort: the positions (i64)
- * of these elements. Equal elements keep their order in both directions, -0 and 0 are equal, and a
- * NaN is larger than every number: last, or first if descending. The gradient of sorted values goes
- * back to the elements that they came from; positions have none. */
+/* x sorted along dim, smallest first, or largest first if descending; wb_argsort: the positions
+ * (i64) of these elements in x. Equal elements keep their order in both directions, -0 and 0 are
+ * equal, and a NaN is larger than every number: last, or first if descending. The gradient of a
+ * sorted value goes to the element that it came from; positions have no gradient. */
 WB_API wb_array *wb_sort(wb_array *x, int dim, bool descending);
 WB_API wb_array *wb_argsort(wb_array *x, int dim, bool descending);
 
-/* The k largest along dim, largest first, and their positions unless positions is NULL (it becomes
- * NULL on failure): the first k of the descending order. Fails with WB_ERROR_ARGUMENT unless 0 <= k
- * <= size. */
+/* The k largest elements along dim, largest first: the first k of the descending order. If
+ * positions is not NULL, their positions are written there (NULL on failure). Fails with
+ * WB_ERROR_ARGUMENT unless 0 <= k <= size. */
 WB_API wb_array *wb_top_k(wb_array *x, int64_t k, int dim, wb_array **positions);
 
 #ifdef __cplusplus

@@ -1,22 +1,23 @@
-/* weber/plugin.h: everything that a backend sees of Weber, with weber/calls.h.
+/* weber/plugin.h: the interface between Weber and its backends, together with weber/calls.h.
  *
- * A backend is a folder: one shared object libweber_NAME.so with one exported symbol, weber_plugin,
- * which takes the table of its host and gives its own. It names devices, gives memory, turns
- * programs and calls into kernels, copies, and runs lists of commands on queues.
- * docs/how-to/add-a-backend.md shows how to write one; the built-in ones go through the same table.
+ * A backend is a shared object libweber_NAME.so with one exported symbol, weber_plugin: a function
+ * that gets the host's table (wb_host) and returns the backend's (wb_backend). A backend names
+ * devices, allocates memory, turns programs and calls into kernels, copies, and runs lists of
+ * commands on queues. docs/how-to/add-a-backend.md shows how to write one; the built-in ones go
+ * through the same table.
  *
  * - Memory is always (handle, offset). Only the backend knows what a handle is, unless its memory
  *   is the host's.
- * - A program is a fused elementwise or row kernel as data; a call is a heavy operation (a matrix
- *   product, a convolution). A backend over a C-like language needs neither interpreter nor
- *   library: the host renders both as text (wb_source).
+ * - A program describes, as data, a fused kernel of elementwise operations and reductions; a call
+ *   is a heavy operation (a matrix product, a convolution). A backend with a C-like language needs
+ *   neither an interpreter nor a library: the host renders both as text (wb_source).
  * - Any thread may call any function at any time; a backend locks what it must. Lists and structs
- *   that a call is given live only for its duration, unless it says otherwise.
+ *   that a function is given are valid only during its call, unless its comment says otherwise.
  * - A function that fails records the error through wb_host.fail and returns NULL or the status.
  *
  * The ABI is not frozen before 1.0: WB_PLUGIN_ABI changes with it. Tables begin with the ABI number
- * and their size in bytes; the host refuses another number, and a table that is shorter than its
- * own. */
+ * and their size in bytes; the host refuses a table with another number, or one that is shorter
+ * than the host's struct. */
 #ifndef WEBER_PLUGIN_H
 #define WEBER_PLUGIN_H
 
@@ -54,11 +55,11 @@ static inline wb_register wb_register_of(wb_dtype dtype) {
     case WB_BOOL:
         return WB_R_BOOL;
     default:
-        return WB_R_F32; /* halves, too */
+        return WB_R_F32; /* f16 and bf16, too */
     }
 }
 
-enum { WB_MOST_PHASES = 4 }; /* of a program */
+enum { WB_MOST_PHASES = 4 }; /* in a program */
 
 /* What an instruction does. The elementwise ones are the primitives of ops.def, in its order. */
 typedef enum wb_code {
@@ -66,37 +67,37 @@ typedef enum wb_code {
 #define WB_BINARY(name, ...) WB_CODE_##name,
 #include "ops.def"
     WB_CODE_select,   /* in[0] ? in[1] : in[2] */
-    WB_CODE_cast,     /* in[0], of type `from`, as `type`; rounded to the halves of dtype `index` */
-    WB_CODE_load,     /* access `index` */
+    WB_CODE_cast,     /* in[0], of type `from`, as `type`; `index` may say f16 or bf16: rounded */
+    WB_CODE_load,     /* the element that access `index` reads */
     WB_CODE_store,    /* in[0] to access `index` */
     WB_CODE_constant, /* `constant` */
     WB_CODE_late,     /* late value number `index` (a double) */
-    /* the number that access `index` (without an argument) gives: offset + sum of i * stride */
+    /* offset + sum of i * stride of access `index`, which has no argument */
     WB_CODE_iota,
-    /* Philox; element numbers by access `index`; key and counter are late words constant,
-     * constant + 1 */
+    /* Philox, with the element number as for iota; key and counter are the late words number
+     * `constant` and `constant` + 1 */
     WB_CODE_uniform,
     WB_CODE_normal,
     WB_CODE_sum, /* of in[0] along the reduced dimensions: a row value */
     WB_CODE_max_reduce,
     WB_CODE_spread, /* the row value in[0] at every element */
-    /* in[0] summed up along the dimensions where access `index` stands still, and stored there when
-     * the program ends (wb_device_info.side_sum_row) */
+    /* in[0] summed along the dimensions where access `index` has stride 0, stored there when the
+     * program ends (wb_device_info.side_sum_row) */
     WB_CODE_side_sum,
     WB_CODE_COUNT
 } wb_code;
 
 enum { WB_NO_VALUE = 0xffff };
 
-/* One instruction; its value is known by its number (single assignment). */
+/* One instruction; others refer to its value by the instruction's number (single assignment). */
 typedef struct wb_instruction {
     uint8_t code; /* wb_code */
-    uint8_t type; /* wb_register of the operands, for compare, cast (result), store (value) too */
+    uint8_t type; /* wb_register of the operands; for cast of the result, for store of the value */
     /* cast: the operand's register; elementwise operations: the result's (bool for comparisons) */
     uint8_t from;
     uint8_t phase; /* the first phase in which the value can be computed */
-    bool row;      /* a row value: one per combination of the dimensions that are not reduced */
-    /* of an optimiser's step: denormal numbers (below 1.2e-38 in f32) may count as zero */
+    bool row;      /* a row value: one for each combination of indices that are not reduced */
+    /* part of an optimiser's step: denormal numbers (below 1.2e-38 in f32) may become zero */
     bool is_step;
     uint16_t in[3]; /* numbers of earlier instructions; WB_NO_VALUE: none */
     uint16_t index; /* access, late value or dimension; cast: WB_F16, WB_BF16, or 0 */
@@ -108,8 +109,8 @@ static inline wb_register wb_result_register(const wb_instruction *i) {
     return (wb_register)(i->code < WB_CODE_select ? i->from : i->type);
 }
 
-/* How a program walks one array: element (i0, i1, ...) of the domain lies at offset + sum of i *
- * stride, in elements. */
+/* Where a program finds an array's elements: element (i0, i1, ...) of the domain is at offset + sum
+ * of i_d * strides[d], in elements. */
 typedef struct wb_access {
     uint8_t dtype;     /* wb_dtype in memory */
     uint16_t argument; /* which of the command's arguments */
@@ -125,39 +126,39 @@ enum {
 };
 
 typedef enum wb_operand_kind {
-    WB_OPERAND_NONE,   /* there is none in this program */
-    WB_OPERAND_ARRAY,  /* access `index`: a result is stored there, and an operand read */
-    WB_OPERAND_NUMBER, /* a constant or late number, as instruction `index` gives it */
-    WB_OPERAND_VALUE,  /* the value of instruction `index`, which stays within the program */
+    WB_OPERAND_NONE,   /* the program does not have this operand */
+    WB_OPERAND_ARRAY,  /* access `index`: an input is read there, a result stored */
+    WB_OPERAND_NUMBER, /* the constant or late number of instruction `index` */
+    WB_OPERAND_VALUE,  /* the value of instruction `index`, which is not stored */
 } wb_operand_kind;
 
-/* An array, number or value that a callable reads or gives. */
+/* An input or result of a callable. */
 typedef struct wb_operand {
     uint16_t kind, index;
 } wb_operand;
 
-/* A callable: the name of an operation that some of a program's instructions make up together. A
- * backend that takes the operation (wb_backend.takes) finds it here, and may do it as one thing;
- * the instructions say the same. The names are of ops.def's callables and elementwise operations,
- * and of optimisers' rules. */
+/* A callable: the name of an operation that is computed by several of a program's instructions. A
+ * backend that takes the operation (wb_backend.takes) can compute it as one thing instead of by
+ * these instructions, with the same result. Names are those of callables and elementwise operations
+ * in ops.def, and of optimisers' rules. */
 typedef struct wb_callable {
     char name[24]; /* "gelu", "Adam", "add" */
     double numbers[WB_CALLABLE_NUMBERS];
-    wb_operand in[WB_CALLABLE_INPUTS], out[WB_CALLABLE_RESULTS]; /* as the operation has them */
+    wb_operand in[WB_CALLABLE_INPUTS], out[WB_CALLABLE_RESULTS]; /* in the operation's order */
 } wb_callable;
 
-/* A fused kernel: a domain of dimensions, some of them reduced, walked once per phase. Values that
- * depend on a reduction belong to a later phase; row values (reduced sizes 1) are computed between
- * phases. An update is a map that settles parameters or states and computes nothing that its plan
- * needs. */
+/* A fused kernel: a loop over a domain, some of whose dimensions are reduced, once for each phase.
+ * Values that depend on a reduction belong to a later phase; row values (with size 1 along reduced
+ * dimensions) are computed between phases. An update is an elementwise program that writes new
+ * parameters or states, and computes nothing that its plan needs. */
 typedef struct wb_program {
     int32_t ndim;
     uint32_t reduced; /* bit d: dimension d is reduced; 0: an elementwise map */
     int64_t sizes[8];
     int32_t phases;
     bool is_update;
-    bool is_named; /* a map in one phase that does nothing but its callables */
-    bool is_fed;   /* the same, but it may also compute the callables' inputs */
+    bool is_named; /* elementwise, in one phase, and nothing but its callables */
+    bool is_fed;   /* the same, but it may compute the callables' inputs, too */
     int32_t ninstructions, naccesses, narguments;
     wb_instruction *instructions;
     wb_access *accesses;
@@ -167,9 +168,9 @@ typedef struct wb_program {
 
 /* ---- calls ---- */
 
-/* The calls of ops.def, in its order, which also says what they work on. maxpool gives y and the
- * index (i32: place in x's plane) that pool_scatter and pool_gather read; attention gives y and,
- * for each query, the logarithm of its sum. */
+/* The calls of ops.def, in its order; ops.def also describes their arguments. maxpool has two
+ * results, y and the index (i32: position in x's plane) that pool_scatter and pool_gather read;
+ * attention has y and, for each query, the logarithm of its sum (weber/calls.h). */
 typedef enum wb_call_kind {
 #define WB_CALL(name, ...) WB_CALL_##name,
 #include "ops.def"
@@ -178,9 +179,9 @@ typedef enum wb_call_kind {
 
 /* Properties of a call. */
 enum {
-    WB_CALL_PRODUCTS = 1, /* adds up products: may take halves, or less than f32 */
-    WB_CALL_TILES = 2,    /* its result comes in tiles, which an epilogue may follow */
-    WB_CALL_COPIES = 4,   /* computes nothing: any type will do */
+    WB_CALL_PRODUCTS = 1, /* adds up products: may read f16 and bf16, or round f32 */
+    WB_CALL_TILES = 2,    /* computed in tiles, so that an epilogue may follow */
+    WB_CALL_COPIES = 4,   /* only copies: any type is possible */
     WB_CALL_BASE = 8,     /* adds to its result, which holds the first input */
     WB_CALL_TWO_RESULTS = 16,
     WB_CALL_THREE_RESULTS = 32,
@@ -211,24 +212,24 @@ enum { WB_CALL_ARGUMENTS = 12 }; /* at most */
 typedef struct wb_call {
     wb_call_kind kind;
     wb_dtype dtype;
-    /* f32 products may be made of operands rounded to TF32 or the like (wb_matmul_precision) */
+    /* operands of f32 products may be rounded to TF32 or similar (wb_matmul_precision) */
     bool is_fast;
-    /* and of a matrix product, to bf16 */
+    /* operands of a matrix product may be rounded to bf16, too */
     bool may_round_to_bf16;
-    /* The matrix of a product, or the weights of a convolution, stay the same from one prepare to
-     * the next. Set only for backends that have prepare. */
+    /* The matrix of a product, or the weights of a convolution, do not change between calls of
+     * wb_backend.prepare. Set only for backends that have prepare. */
     bool is_fixed;
-    /* With an epilogue: which of its arguments is the call's result, and whether nothing else reads
-     * that, so that it need not be written. */
+    /* With an epilogue: result_argument is the epilogue's argument that is the call's result; if
+     * is_result_private, nothing else reads it, so it need not be written. */
     bool is_result_private;
     uint16_t result_argument;
-    /* Arguments whose address is a multiple of 64 bytes in every run; the others may have any.
-     * is_aligned: all of the call's own are; aligned_arguments: bit i, up to 63, stands for
-     * argument i of the epilogue. */
+    /* Which arguments have an address that is a multiple of 64 bytes in every run. is_aligned: all
+     * of the call's own arguments; aligned_arguments: bit i, up to 63, for argument i of the
+     * epilogue. */
     bool is_aligned;
     uint64_t aligned_arguments;
 #define WB_SHAPE(name) wb_##name##_call name;
-    WB_CALL_SHAPES(WB_SHAPE) /* of these, the member for the kind is set */
+    WB_CALL_SHAPES(WB_SHAPE) /* only the member for the shape of `kind` is set */
 #undef WB_SHAPE
 } wb_call;
 
@@ -239,7 +240,7 @@ typedef struct wb_memory {
     int64_t offset_bytes;
 } wb_memory;
 
-/* An argument: entry number `memory` of the table given to run, plus an offset. */
+/* An argument: entry `memory` of the list of memory passed to run, plus an offset. */
 typedef struct wb_argument {
     uint32_t memory;
     int64_t offset_bytes;
@@ -250,40 +251,39 @@ enum { WB_SCRATCH_ALIGNMENT = 256 }; /* of the offset of scratch memory */
 typedef struct wb_command {
     void *kernel;
     int32_t narguments;
-    const wb_argument *arguments; /* of the call or program, of the epilogue, then scratch memory */
-    const char *what;             /* the operations it serves, for messages; lives for ever */
+    const wb_argument *arguments; /* the call's or program's, the epilogue's, scratch memory */
+    const char *what;             /* its operations, for messages; valid for ever */
     /* an update that may run at the same time as the updates directly before it */
     bool is_concurrent;
 } wb_command;
 
 /* ---- text ----
  *
- * Programs and calls as text in a C-like language. One text serves all dialects: what differs
- * stands in the prelude, which defines the names that docs/how-to/add-a-backend.md lists. The text
- * is specialised on ranks, types, contiguity and the width of indices, not on sizes: these,
- * strides, offsets and late values come in one block of 64-bit words, by value or as constant
- * memory.
+ * Programs and calls as text in a C-like language. The text is the same for all dialects: a prelude
+ * hides the differences by defining the names that docs/how-to/add-a-backend.md lists. The text is
+ * specialised for numbers of dimensions, types, contiguity and the width of indices, but not for
+ * sizes: these, strides, offsets and late values are passed in one block of 64-bit words, by value
+ * or as constant memory.
  *
- * A kernel's parameters are, in this order: the command's buffers (scratch memory is the last), the
- * status words where uses_status says so, the block. Groups have `group` items, and there is one
- * dimension.
+ * A kernel's parameters are, in this order: the command's buffers (scratch memory last), the status
+ * words if uses_status, the block. Groups have `group` items, in one dimension.
  *
- * Updates of equal text may be the jobs of one launch: see wb_source.most_jobs. */
+ * Several updates with the same text may be jobs of one launch: see wb_source.most_jobs. */
 
 typedef struct wb_dialect {
     const char *name;    /* "OpenCL C", for messages */
     const char *prelude; /* comes before every text */
     int32_t group;       /* items in a group: a power of two from 16 to 256 (serial: from 1) */
-    /* Items of a group run one after another on a wide core; no shared memory is used. For OpenCL
-     * C, and what has its vector types and functions (float8, vload8, convert_float8, fma, ...):
-     * the texts of products and convolutions use them. */
+    /* Items of a group run one after another on a core with vector units; no shared memory is used.
+     * Only for OpenCL C and languages with its vector types and functions (float8, vload8,
+     * convert_float8, fma, ...), which the texts of products and convolutions use. */
     bool is_serial;
     bool has_f64;
-    /* so many neighbouring items exchange values by WB_SHUFFLE_XOR: a power of two, at most
-     * group; 0: none do */
+    /* how many neighbouring items can exchange values by WB_SHUFFLE_XOR: a power of two, at most
+     * group; 0: none */
     int32_t warp;
-    /* parameters of a launch of several jobs, which WB_JOBS declares, have room for so much; 0:
-     * updates are like other programs */
+    /* bytes that the parameters of a launch of several jobs (WB_JOBS) may have; 0: updates are
+     * launched like other programs */
     int32_t job_bytes;
 } wb_dialect;
 
@@ -293,27 +293,28 @@ typedef struct wb_launch {
 } wb_launch;
 
 typedef struct wb_source {
-    char *text;   /* after the prelude; equal texts are one program */
+    char *text;   /* without the prelude; equal texts can share a compiled program */
     uint64_t key; /* hash of prelude and text: names the binary in caches */
     int32_t launch_count;
     wb_launch launches[4]; /* in this order, each with the same parameters */
     int32_t buffer_count;  /* arguments of the command, scratch included */
-    /* 0: parameters as above. Else the only one is a list of 64-bit words: the number of jobs, 1 to
-     * most_jobs, and for each job its first group, its buffers and its block. A launch has the
-     * groups of all its jobs, one job's after another's; launches[0].groups are this one's. */
+    /* 0: parameters as above. Else the only parameter is a list of 64-bit words: the number of
+     * jobs, 1 to most_jobs, and for each job its first group, its buffers and its block. A launch
+     * has the groups of all its jobs, one job after another; launches[0].groups is the number for
+     * this source. */
     int32_t most_jobs;
     int32_t word_count; /* of the block */
-    int64_t *words;     /* the block as each run begins */
-    /* words[first_offset + i]: bytes from buffer i to argument i, set by each run */
+    int64_t *words;     /* the block before a run fills in the words below */
+    /* words[first_offset + i]: byte offset of argument i in buffer i, set by each run */
     int32_t first_offset;
-    /* words[first_late + i]: late value number late[i], or whatever the prelude's WB_LATE reads
-     * it from; set by each run */
+    /* words[first_late + i]: late value number late[i], or what the prelude's WB_LATE needs to read
+     * it; set by each run */
     int32_t first_late;
     int32_t late_count;
     uint16_t *late;
     size_t scratch_bytes;
-    /* four i64 words, zero before: [0] set to 1 on a bad index, [1] the index, [2] its place,
-     * [3] the size */
+    /* the kernel has four i64 status words, zero at first: on a bad index it sets [0] to 1, [1] to
+     * the index, [2] to its position, [3] to the size */
     bool uses_status;
 } wb_source;
 
@@ -321,12 +322,12 @@ typedef struct wb_source {
 
 typedef struct wb_backend wb_backend;
 
-/* What a backend may ask of its host. */
+/* The functions of the host that a backend may call. */
 typedef struct wb_host {
     uint32_t abi, size_bytes;
-    void *(*alloc)(size_t size_bytes); /* zeroed; NULL with the error recorded */
+    void *(*alloc)(size_t size_bytes); /* zeroed memory; NULL with the error recorded */
     void (*release)(void *block);
-    void *(*alloc_aligned)(size_t size_bytes); /* for arrays: to 64 bytes, not zeroed */
+    void *(*alloc_aligned)(size_t size_bytes); /* for arrays: aligned to 64 bytes, not zeroed */
     void (*release_aligned)(void *block);
     /* records an error; returns status */
     wb_status (*fail)(wb_status status, const char *format, ...);
@@ -336,39 +337,40 @@ typedef struct wb_host {
     wb_source *(*render)(const wb_program *program, const wb_dialect *dialect);
     wb_source *(*render_call)(const wb_call *call, const wb_program *epilogue, int split,
                               const wb_dialect *dialect);
-    /* Whether render_call has a text for this call, without an epilogue: the answer that takes
-     * gives for offered calls, if the text serves them. */
+    /* Whether render_call has a text for this call, without an epilogue: what `takes` should return
+     * for an offered call that the backend computes by this text. */
     bool (*has_text)(const wb_call *call, const wb_dialect *dialect);
     void (*release_source)(wb_source *source);
     /* The disk cache for compiled kernels: entries by backend and name (key, architecture, compiler
-     * version), read and written whole, atomically. read: false where there is none (or on damage);
-     * *data is to be given to release. write: failures are silent. */
+     * version), read and written whole, atomically. cache_read: false if there is no entry, or it
+     * is damaged; *data must be passed to release. cache_write: failures are silent. */
     bool (*cache_read)(const char *backend, const char *name, void **data, size_t *size_bytes);
     void (*cache_write)(const char *backend, const char *name, const void *data, size_t size_bytes);
-    /* False where there is to be no cache (WEBER_CACHE is empty): binaries need not be fetched. */
+    /* False if the cache is disabled (WEBER_CACHE is empty): then binaries need not be fetched from
+     * the driver. */
     bool (*cache_wanted)(void);
-    /* A backend that is built in ("CPU"), for one that stands on another; NULL: unknown. */
+    /* A built-in backend ("CPU"), for a backend that is based on it; NULL: unknown. */
     const wb_backend *(*builtin)(const char *name);
 } wb_host;
 
 typedef struct wb_device_info {
     char name[128];       /* "NVIDIA GeForce GTX 1650" */
     char driver[128];     /* driver or platform with its version; "" */
-    char address[32];     /* of the device on its machine, the same for every process; "" */
-    char uuid[40];        /* no other device anywhere has it; "" */
+    char address[32];     /* of the device on its machine, the same for every process; or "" */
+    char uuid[40];        /* unique among all devices anywhere; or "" */
     int64_t memory_bytes; /* 0: unknown */
     int32_t compute_units;
     bool is_gpu; /* an accelerator: taken by the automatic choice */
     bool has_f64;
-    /* products and convolutions of f16 and bf16 as they are, added up in f32; else in f32 */
+    /* products and convolutions can read f16 and bf16 and add in f32; else they get f32 */
     bool takes_halves;
-    /* attention of q, k and v that are parts of wider arrays; else they are copied first */
+    /* attention can read q, k and v that are slices of wider arrays; else they are copied first */
     bool reads_parts;
-    /* is given small updates together, at the end of a plan and not after products */
+    /* small updates are to be run together at the end of a plan, not right after products */
     bool joins_updates;
     /* Programs that reduce some dimensions may have side sums: of full values along all dimensions,
-     * and, where dimension 0 alone is reduced and has at most so many elements, along all others.
-     * 0: none. */
+     * and, if only dimension 0 is reduced and has at most this many elements, along all other
+     * dimensions. 0: no side sums. */
     int64_t side_sum_row;
     bool is_host_memory; /* handles are addresses, which the host may use while the queue is idle */
 } wb_device_info;
@@ -376,7 +378,7 @@ typedef struct wb_device_info {
 typedef enum wb_copy_kind {
     WB_COPY_UPLOAD,   /* from.handle is an address */
     WB_COPY_DOWNLOAD, /* to.handle is an address */
-    WB_COPY_LOCAL,    /* both on the device */
+    WB_COPY_LOCAL,    /* both are on the device */
 } wb_copy_kind;
 
 struct wb_backend {
@@ -389,19 +391,20 @@ struct wb_backend {
      * brings it. */
     bool (*load)(char *reason, size_t reason_bytes);
     /* Number of devices that can be used; 0: the reason says why (no driver, hidden by a variable,
-     * ...). May be asked again. */
+     * ...). May be called again. */
     int (*count)(char *reason, size_t reason_bytes);
     wb_status (*info)(int index, wb_device_info *info);
-    /* Optional (NULL): whether a part such as "cuDNN" works; the reason where not, or where there
-     * is no such part. */
+    /* Optional (NULL): whether a part such as "cuDNN" works; if not, or if there is no such part,
+     * with the reason. */
     bool (*part)(const char *part, char *reason, size_t reason_bytes);
 
-    /* ---- one device: what open returns is the first argument of what follows ---- */
+    /* ---- one device: the functions below get open's result as their first argument ---- */
 
     void *(*open)(int index);
     void (*close)(void *device);
     void *(*alloc)(void *device, size_t size_bytes); /* NULL: out of memory */
-    /* May come while queued commands still use the memory: it lives until they are done. */
+    /* May be called while queued commands still use the memory, which must then stay valid until
+     * they are done. */
     void (*free)(void *device, void *handle, size_t size_bytes);
     /* Optional: host memory from which copies are fast. */
     void *(*alloc_pinned)(void *device, size_t size_bytes);
@@ -409,37 +412,38 @@ struct wb_backend {
 
     /* ---- kernels ---- */
 
-    /* A kernel for the program; NULL with an error recorded, or without one where a program has
-     * more arguments than a kernel may have: then the library plans without fusion. The program may
-     * be released afterwards. */
+    /* A kernel for the program. NULL with an error recorded; or NULL without an error if the
+     * program has more arguments than a kernel can have: then the library plans without fusion. The
+     * program may be released afterwards. */
     void *(*kernel)(void *device, const wb_program *program);
-    /* A kernel for the call, with an elementwise program over the result's elements fused to its
-     * end, or without (NULL). NULL without an error: not supported in this combination; without an
-     * epilogue every call of the table above is supported, of those that are offered
-     * (WB_OFFERED_CALL) what it takes. The program's arguments follow the
-     * call's; it may read the call's result, and write over it. split: the number of leading
-     * dimensions of its domain that make up the call's rows (m; the positions of a plane). */
+    /* A kernel for the call, followed by an epilogue, an elementwise program over the result's
+     * elements (NULL: none). Returns NULL without an error if it does not support this combination.
+     * Without an epilogue it must support every call of the table above; of offered calls
+     * (WB_OFFERED_CALL) only those that it takes. The epilogue's arguments follow the call's; it
+     * may read the call's result, and overwrite it. split: the number of leading dimensions of the
+     * epilogue's domain that make up the call's rows (m; the positions of a plane). */
     void *(*lower)(void *device, const wb_call *call, const wb_program *epilogue, int split);
-    /* Optional (NULL: never): whether the backend has the operation `name` as one thing. Asked
-     * before anything is fused; the same answer each time. call: of an offered call, which then
-     * comes through lower, and otherwise as programs and other calls. Where the device takes halves
-     * it is asked in those, too, and given f32 where it does not take them; another is asked for
-     * matrix products of f16 and bf16 (added up in f32). NULL: a callable or an elementwise
-     * operation, which programs then list (wb_callable). */
+    /* Optional (NULL: never): whether the backend can compute the operation `name` as one thing.
+     * Called before fusion; the answer must always be the same. call is NULL for a callable or an
+     * elementwise operation, which programs list (wb_callable) if it is taken. Otherwise it is an
+     * offered call, which is passed to lower if it is taken, and else expanded into programs and
+     * other calls. With takes_halves, takes is called for attention in f16 and bf16, too, which
+     * gets f32 if the answer is false; without takes_halves, for matrix products of f16 and bf16
+     * (added in f32). */
     bool (*takes)(void *device, const char *name, const wb_call *call);
     size_t (*scratch_bytes)(const void *kernel);
-    void (*release)(void *kernel); /* may come while queued commands still use it */
+    void (*release)(void *kernel); /* may be called while queued commands still use it */
 
     /* ---- queues: commands and copies in order ----
      *
-     * NULL stands for the device's own queue. Work may be done at once or later; the host's side of
-     * a copy stays as it is until a sync. */
+     * NULL means the device's default queue. Work may be done at once or later; host memory in a
+     * copy is not changed or freed before a sync. */
 
-    /* Optional, all or none; without them there is the device's own queue. */
+    /* Optional, all or none; without them there is only the default queue. */
     void *(*queue_new)(void *device);
     void (*queue_free)(void *device, void *queue);
-    void *(*record)(void *device, void *queue); /* an event: what is queued so far is done */
-    /* what is queued afterwards comes after the event */
+    void *(*record)(void *device, void *queue); /* an event: the work queued so far is done */
+    /* work that is queued afterwards waits for the event */
     wb_status (*wait)(void *device, void *queue, void *event);
     void (*release_event)(void *device, void *event);
 
@@ -448,33 +452,33 @@ struct wb_backend {
     /* Optional: from another device of this backend. */
     wb_status (*copy_peer)(void *device, void *queue, wb_memory to, void *from_device,
                            wb_memory from, size_t size_bytes);
-    /* WB_ERROR_MEMORY means that nothing was queued; after another error the memory that was to be
-     * written is lost. */
+    /* WB_ERROR_MEMORY means that nothing was queued; after any other error the contents of the
+     * memory to be written are lost. */
     wb_status (*run)(void *device, void *queue, const wb_command *commands, int count,
                      const wb_memory *memory, const uint64_t *late);
-    /* Waits until the queue is done and gives the first error of the queued work: a bad index is an
-     * argument error, named by its command (of several commands, any), and the queue goes on; after
-     * WB_ERROR_DEVICE the device is given up. */
+    /* Waits until the queue is done and returns the first error of the queued work. A bad index is
+     * an argument error, which names its command (if there are several, any of them), and the queue
+     * can be used further; after WB_ERROR_DEVICE the device is no longer used. */
     wb_status (*sync)(void *device, void *queue);
 
     /* Optional, with queues: whether the event has happened. Never waits. */
     wb_status (*is_done)(void *device, void *event, bool *is_done);
-    /* Optional, for libraries of the vendor that queue work of their own (NCCL): the queue as the
-     * driver knows it, with the device made the calling thread's. Of such a backend a memory's
-     * handle is the driver's address. NULL with an error recorded. */
+    /* Optional, for libraries of the vendor that queue work of their own (NCCL): the driver's own
+     * handle of the queue; the device becomes the calling thread's current one. In such a backend a
+     * memory's handle must be the driver's address. NULL with an error recorded. */
     void *(*native_queue)(void *device, void *queue);
 
-    /* Optional, both or none: what commands make of fixed operands (is_fixed), those that are the
-     * same in all steps of a scan, or from run to run of a plan. A command whose kernel answers
-     * more than 0 has one more argument in front of its scratch memory: so many bytes, aligned to
-     * 64, that nobody else writes. prepare, with such commands alone, fills them: before the first
-     * run, and when the operand has changed. */
+    /* Optional, both or none: for data that commands derive from fixed operands (is_fixed), which
+     * are the same in all steps of a scan or in all runs of a plan. If kept_bytes of a command's
+     * kernel is above 0, the command has one more argument before its scratch memory: so many
+     * bytes, aligned to 64, which nothing else writes. prepare gets only such commands, and fills
+     * these bytes: before the first run, and after the operand has changed. */
     size_t (*kept_bytes)(const void *kernel);
     wb_status (*prepare)(void *device, void *queue, const wb_command *commands, int count,
                          const wb_memory *memory);
 };
 
-/* The one exported symbol. NULL: the host does not suit. */
+/* The type of the exported symbol. It returns NULL if it cannot work with this host. */
 typedef const wb_backend *wb_plugin_fn(const wb_host *host);
 #define WB_PLUGIN_SYMBOL "weber_plugin"
 

@@ -1,11 +1,11 @@
-/* weber/show.h: what people see: arrays, models, progress, curves.
+/* weber/show.h: output for people: arrays, models, progress, curves.
  *
  *     wb_show(W);                                  // 2×3 Array{f32} on CPU:
  *                                                  //   0.433884   0.229779  1.0
  *                                                  //  -0.459193  -1.95972   2.0
  *     wb_show(model);                              // the tree of layers, with counts
  *
- * Only functions of this header write to stdout or to the terminal, because they are asked to. */
+ * Only functions of this header write to stdout or to the terminal. */
 #ifndef WEBER_SHOW_H
 #define WEBER_SHOW_H
 
@@ -22,13 +22,13 @@ extern "C" {
 /* Prints an array, model, optimiser or tree to stdout. */
 WB_API wb_status wb_show(void *object);
 
-/* The same into text, always ended; cut where size_bytes are too few. */
+/* The same into text, always terminated; truncated if size_bytes is too small. */
 WB_API wb_status wb_show_text(void *object, char *text, size_t size_bytes);
 
-/* Prints what each layer makes of an input of these sizes, without computing: its path and
- * settings, the sizes of its results, its parameters, and its multiply-adds (of products,
- * convolutions and attention); then a line with the sums. Layers in layers are printed
- * instead of what contains them. wb_show_sizes(stdout, model, {{28, 28, 1, 32}}) prints
+/* Prints a line for each layer, for an input of these sizes, without computing: path and settings,
+ * the sizes of its results, its number of parameters, and of multiply-adds (in products,
+ * convolutions and attention); then a line with the sums. For a container the layers in it are
+ * printed instead. wb_show_sizes(stdout, model, {{28, 28, 1, 32}}) prints
  *
  *     layers.1  Conv((3, 3), 1 => 4, relu)  (26, 26, 4, 32)          40         778752
  *     layers.2  flatten                     (2704, 32)                0              0
@@ -41,10 +41,10 @@ WB_API wb_status wb_show_text(void *object, char *text, size_t size_bytes);
 WB_API wb_status wb_show_sizes_make(FILE *file, wb_layer *model, wb_outputsize_desc desc);
 
 /* Draws the model as it is applied to an input of these sizes: a box for each layer, with settings,
- * path and parameters, arrows with the sizes of what goes from one to the next, and frames around
- * what containers hold; a container that computes something itself, such as the sum of a
- * SkipConnection, has a box, too. Nothing is computed. path ends in .svg, .png or .pdf, which the
- * program dot draws, or in .dot: its text.
+ * path and parameters, arrows with the sizes of the arrays between them, and frames around the
+ * layers of a container; a container that computes something itself, such as the sum of a
+ * SkipConnection, has a box, too. Nothing is computed. path ends in .svg, .png or .pdf, drawn by
+ * the program dot, or in .dot, for the program's input.
  *
  *     wb_draw_model("net.svg", model, {{28, 28, 1, 32}});
  *
@@ -54,14 +54,14 @@ WB_API wb_status wb_show_sizes_make(FILE *file, wb_layer *model, wb_outputsize_d
     WB_QUIET_(wb_draw_model_make(path, model, WB_GIVEN_(outputsize, .inputs = __VA_ARGS__)))
 WB_API wb_status wb_draw_model_make(const char *path, wb_layer *model, wb_outputsize_desc desc);
 
-/* Prints a page, in Markdown, on the layers that models in files are made of: their settings with
+/* Prints a page, in Markdown, on all layers that files of models can have: their settings with
  * default and range, arrays, and fields of Flux's structs. */
 WB_API wb_status wb_show_layers(void);
 
 /* Prints an array as Julia would: sizes, type and device, then columns aligned at the decimal
- * point, six digits, the middle of large ones left out; three and more dimensions as slices [:, :,
- * 1], numbered from 1 as Julia does. Computes it if it is pending. Long lines are cut at 80
- * columns, long columns at 20 rows. */
+ * point, with six digits, without the middle of large arrays; three and more dimensions as slices
+ * [:, :, 1], numbered from 1 as in Julia. Computes the array if it is pending. Long lines are cut
+ * at 80 columns, long columns at 20 rows. */
 WB_API wb_status wb_show_array(FILE *file, wb_array *x);
 
 /* ---- progress ---- */
@@ -72,36 +72,36 @@ typedef struct wb_progress wb_progress;
 /* Zero means default. */
 typedef struct wb_progress_desc {
     WB_START_MEMBER;
-    const char *what; /* what stands before the bar: "epoch 1/5" */
-    int64_t total;    /* steps that will come; 0: not known, no bar and no time left */
-    int64_t done;     /* steps that were done before */
-    int64_t items;    /* the rate counts this many things per step: a batch's images; default 1 */
-    const char *unit; /* what the rate counts, "images"; default: nothing is said */
+    const char *what;        /* text before the bar: "epoch 1/5" */
+    int64_t total;           /* number of steps; 0: unknown, no bar and no time left */
+    int64_t done;            /* steps that were done before */
+    int64_t items;           /* items per step for the rate, such as images of a batch; default 1 */
+    const char *unit;        /* what the items are, "images"; default: no text */
     const wb_device *device; /* whose peak memory is shown; default: the CPU */
     FILE *file;              /* default: stderr */
     bool always;             /* show it even if file is not a terminal */
 } wb_progress_desc;
 
-/* A bar of one line: share done, rate, time left, loss, peak memory. Redrawn about ten times a
- * second; where its file is not a terminal, one line at the end. End it with wb_progress_end.
+/* A bar of one line: fraction done, rate, time left, loss, peak memory. Redrawn about ten times a
+ * second; if its file is not a terminal, only one line at the end. End it with wb_progress_end.
  *
  *     wb_progress *bar = wb_progress_begin(.what = "epoch 1/5", .total = 938, .items = 64);
  *     while (wb_next(data, &batch)) { ...; wb_progress_step(bar, loss); }
  *     wb_progress_end(bar);
  *
- * All take NULL. */
+ * All of these functions accept NULL. */
 #define wb_progress_begin(...) WB_MAKE(wb_progress_make, progress, __VA_ARGS__)
 WB_API wb_progress *wb_progress_make(wb_progress_desc desc);
 
 /* One step is done. loss (one element, or NULL) is read only when the bar is redrawn. */
 WB_API void wb_progress_step(wb_progress *progress, wb_array *loss);
 
-/* A text to draw after the loss, from the next drawing on, "kl 0.0123"; copied, below 128 bytes;
- * NULL: nothing. */
+/* A text to draw after the loss, such as "kl 0.0123", from the next drawing on; it is copied, at
+ * most 127 bytes; NULL: none. */
 WB_API void wb_progress_note(wb_progress *progress, const char *note);
 
-/* Draws the last state, ends the line and releases progress. Returns the seconds since the
- * begin. */
+/* Draws the last state, ends the line and releases progress. Returns the seconds since
+ * wb_progress_begin. */
 WB_API double wb_progress_end(wb_progress *progress);
 
 /* ---- images ---- */
@@ -118,9 +118,9 @@ WB_API wb_status wb_image_write(const char *path, wb_array *x);
 
 typedef struct wb_series {
     const char *name;
-    const double *values; /* value i is drawn above i + 1 */
+    const double *values; /* value i is drawn at x = i + 1 */
     int64_t count;
-    bool right; /* measured by the axis on the right */
+    bool right; /* uses the axis on the right */
 } wb_series;
 
 /* Draws curves into a picture, path.png or path.svg, through the program gnuplot.

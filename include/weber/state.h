@@ -2,7 +2,7 @@
  *
  *     wb_save("model.bson", model);                              // under the key "model"
  *     wb_load("model.bson", model); // into a model of the same structure
- *     // a new model, made from the file alone; Flux's files, too
+ *     // a new model, from nothing but the file; also from Flux's files
  *     wb_layer *again = wb_load_model("model.bson", "model");
  *
  *     wb_save_named("run.bson", {"model", model}, {"adam", adam}, {"data", loader},
@@ -15,10 +15,10 @@
  *     wb_array *w = wb_record_array(file, wb_record_get(root, "model.layers.1.weight"));
  *
  * The format follows the name: .bson (Julia's BSON.jl, as Flux saves), .safetensors, .npy, .npz.
- * Arrays are copied to the host on the way out, wherever they are, and the model stays where it is;
- * a file never depends on a device. Saving is atomic: at any moment the name is the old file or the
- * new one, whole; a killed save may leave PATH.XXXXXX (six letters) beside it. Nothing in a file is
- * ever executed. Errors: weber/error.h; a damaged file is WB_ERROR_FORMAT and names path and
+ * Saving copies arrays from their devices to the host; the model stays where it is, and a file
+ * never depends on a device. Saving is atomic: at any moment the path is either the whole old file
+ * or the whole new one; a killed save may leave a file PATH.XXXXXX (six letters). Nothing in a file
+ * is ever executed. Errors: weber/error.h; a damaged file is WB_ERROR_FORMAT and names path and
  * offset. */
 #ifndef WEBER_STATE_H
 #define WEBER_STATE_H
@@ -31,65 +31,69 @@ extern "C" {
 
 /* ---- saving and loading ---- */
 
-/* A model, tree or array under the key "model". A model is the tree of its fields by name, as
- * Flux.state has it, and beside it, as "model_structure", the text that makes it: "Chain(Dense(10
- * => 5, relu), Dense(5 => 2))". Ties are kept. */
+/* A model, tree or array under the key "model". A model is saved as the tree of its fields by name,
+ * as in Flux.state, together with "model_structure", the text from which it can be made again:
+ * "Chain(Dense(10 => 5, relu), Dense(5 => 2))". Ties are kept. */
 #define wb_save(path, object) wb_save_make(path, 1, &(const wb_named){"model", object})
-/* Several under keys of their own: wb_save_named("run.bson", {"model", model}, {"epoch", epoch}).
- * Besides models, trees and arrays:
+/* Several objects, each under its key: wb_save_named("run.bson", {"model", model}, {"epoch", e}).
+ * An object is a model, a tree, an array, or
  *   an optimiser (its rule with all settings, the state of each parameter, the steps; with .zero
- *   all ranks must call, and rank 0 alone writes),
- *   a loader (its place: epoch, batch, the seed of the order; not its data),
- *   wb_random_state() (where this thread's sequence of random numbers is),
- *   a state, or an open file: its tree, {"model_state", wb_state(model)},
- *   a text, {"vocabulary", wb_text("cat\ndog")}, but not in npy; numbers are arrays, {"epoch",
- *   wb_number(3)}.
- * Together they are a checkpoint: training that goes on from it gives the bits of training that was
- * never interrupted. */
+ *   all ranks must call this, but only rank 0 writes),
+ *   a loader (its position: epoch, batch, the seed of the order; not its data),
+ *   wb_random_state() (the position in this thread's random sequence),
+ *   a wb_state or an open file: its tree, {"model_state", wb_state(model)},
+ *   a text, {"vocabulary", wb_text("cat\ndog")}, but not in npy. Numbers are saved as arrays,
+ *   {"epoch", wb_number(3)}.
+ * Together they make a checkpoint: training continued from it gives the same bits as training that
+ * was never interrupted. */
 #define wb_save_named(path, ...)                                                                   \
     wb_save_make(path, (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),      \
                  (const wb_named[]){__VA_ARGS__})
 WB_API wb_status wb_save_make(const char *path, int64_t count, const wb_named *objects);
 
-/* True if the place at path ("layers.1.weight") takes part. */
+/* Whether the array at path ("layers.1.weight") is to be loaded. */
 typedef bool wb_load_filter(void *user, const char *path);
 
-/* A layer of a list, of the model or of what it is loaded from. */
+/* A layer in a list (a chain's layers), either in the model or in the source that it is loaded
+ * from. */
 typedef struct wb_load_layer {
-    const char *path; /* "layers.2", in its own tree */
+    const char *path; /* "layers.2", in the model or the source */
     const char *type; /* "Dropout"; NULL if unknown: in files of arrays, and states */
-    bool is_source;   /* in the file, or the model that arrays are taken from */
+    bool is_source;   /* in the source: the file, or the other model */
 } wb_load_layer;
 
-/* Whether the layer takes part. */
+/* Whether the layer is to be loaded, or loaded from. */
 typedef bool wb_layer_filter(void *user, const wb_load_layer *layer);
 
 typedef struct wb_load_desc {
     WB_START_MEMBER;
     const char *path;
     wb_layer *model;
-    /* where in the file, a path; "": the whole file. Default: "model"; if the file has no "model",
-     * or that does not fit, the whole file, as with PyTorch's names model.* beside lm_head */
+    /* path, in the file, of the part to load; "": the whole file. Default: "model"; if the file has
+     * no "model", or it does not fit, the whole file (PyTorch's files can have model.* and
+     * lm_head) */
     const char *key;
     wb_load_filter *filter; /* default: all places */
-    /* default: all layers. Layers of lists without names, as chains have them, that are left meet
-     * in order: the second one here takes the arrays of the second one there */
+    /* default: all layers. In lists without names, such as a chain's, the layers that pass the
+     * filter are paired in order: the second one of the model with the second one of the source */
     wb_layer_filter *layers;
     void *user;   /* given to filter and layers */
-    bool partial; /* arrays of the file that no place takes are ignored */
-    /* a rename table's text (below): from names in the file to places in the model; names are those
-     * below key */
+    bool partial; /* ignore arrays of the file that have no place in the model */
+    /* a rename table's text (below): from names in the file, without key, to paths in the
+     * model */
     const char *rename;
 } wb_load_desc;
 
-/* wb_load("m.bson", model), wb_load("m.bson", model, .key = "model_state"): arrays of the file into
- * the model's places, by path. Each is moved to the device, and converted to the type, of the array
- * that it replaces. Functions, probabilities and modes stay the model's own.
+/* wb_load("m.bson", model), wb_load("m.bson", model, .key = "model_state"): loads arrays of the
+ * file into the places of the model with the same paths. Each is moved to the device, and converted
+ * to the type, of the array that it replaces. Functions, probabilities and modes of the model do
+ * not change.
  *
- * A missing array, one that no place takes (unless .partial), and other sizes are errors that name
- * path and sizes, and nothing has changed. As in Flux.loadmodel!, a bias that is absent on one side
- * fits one that is false or all zeros on the other; places that are tied take arrays that are
- * equal. A list of arrays (Flux.params) goes to the trainable places in order, ties once.
+ * An array that the file lacks, one that has no place in the model (unless .partial), and one of
+ * other sizes are errors that name path and sizes; then nothing has changed. As in Flux.loadmodel!,
+ * a bias that is absent on one side matches one that is false or all zeros on the other; tied
+ * places need equal arrays. A list of arrays (Flux.params) is loaded into the trainable places in
+ * order, where a tie counts once.
  *
  * .layers aligns chains of different length (Flux's filter): with
  *
@@ -98,31 +102,31 @@ typedef struct wb_load_desc {
  *     }
  *
  * wb_load_from(model, old, .layers = no_dropout) loads Chain(Dense, Dense) into Chain(Dense,
- * Dropout, Dense), and the other way round. If one of the two chains is longer after the filter,
- * its further layers are arrays without a place, or places without an array. That is an error, but
- * .partial allows arrays without a place. */
+ * Dropout, Dense), and the other way round. If the two chains have different lengths after the
+ * filter, arrays have no place, or places no array. Both are errors, but .partial allows arrays
+ * without a place. */
 #define wb_load(...) WB_MAKE(wb_load_make, load, __VA_ARGS__)
 WB_API wb_status wb_load_make(wb_load_desc desc);
 
-/* The opposite of wb_save_named, into objects that exist: takes the same list. Models and trees as
- * wb_load; an optimiser over a model of the same structure and with the same kind of rule, which
- * gets the file's settings; a loader over as much data, with the same batchsize, shuffle and
- * drop_partial: its next {0} goes on with the batch after the last one that was handed out. A bare
- * array in the list keeps its numbers: to load into it, put it into a tree. Ties stay. All or
- * nothing: if one does not fit, the error names file, path, and both sizes or numbers, and nothing
- * has changed. */
+/* The opposite of wb_save_named: takes the same list and loads into the objects, which must exist.
+ * Models and trees are loaded as by wb_load. An optimiser must have a model of the same structure
+ * and the same kind of rule; it gets the file's settings. A loader must have as much data and the
+ * same batchsize, shuffle and drop_partial; its next batch of {0} is the one after the last that
+ * was handed out. A bare array in the list is not changed: to load into an array, put it into a
+ * tree. Ties stay. If one object does not fit, the error names file, path, and both sizes or
+ * numbers, and nothing has changed. */
 #define wb_load_named(path, ...)                                                                   \
     wb_load_named_make(path,                                                                       \
                        (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),      \
                        (const wb_named[]){__VA_ARGS__})
 WB_API wb_status wb_load_named_make(const char *path, int64_t count, const wb_named *objects);
 
-/* ---- checkpoints: a folder of files, the newest of which counts ----
+/* ---- checkpoints: a folder of files, of which the newest is loaded ----
  *
- * The path is a folder, "run/", with files checkpoint-000000000100.npz, or it names begin and
- * format of the files: "run/net.bson" with run/net-000000000100.bson. Another ending of letters is
- * WB_ERROR_FORMAT: "run.v2/" is a folder. wb_train does all this by itself (.checkpoint); for a
- * loop by hand:
+ * The path is a folder, "run/", for files run/checkpoint-000000000100.npz; or it has a name and a
+ * format, "run/net.bson", for files run/net-000000000100.bson. A path that ends in another
+ * extension of letters is WB_ERROR_FORMAT; a folder with a dot needs the slash, "run.v2/". wb_train
+ * does all this by itself (.checkpoint); for a loop by hand:
  *
  *     int64_t step;
  *     wb_checkpoint_load("run/", &step, {"model", model}, {"adam", adam}, {"data", loader},
@@ -136,9 +140,9 @@ WB_API wb_status wb_load_named_make(const char *path, int64_t count, const wb_na
  *         }
  *     } */
 
-/* Saves the objects as the file with that number, which is not negative; makes the folder if there
- * is none. When the new file is whole, older files are removed, except the keep - 1 newest of them
- * (keep 0: the 2 newest), and so are files that killed writers did not finish. */
+/* Saves the objects as the file with this number, which must not be negative; makes the folder if
+ * there is none. When the new file is complete, older files are removed, except the keep - 1 newest
+ * of them (keep 0 means 3), and so are unfinished files of killed writers. */
 #define wb_checkpoint_save(path, number, keep, ...)                                                \
     wb_checkpoint_save_make(path, number, keep,                                                    \
                             (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)), \
@@ -146,10 +150,10 @@ WB_API wb_status wb_load_named_make(const char *path, int64_t count, const wb_na
 WB_API wb_status wb_checkpoint_save_make(const char *path, int64_t number, int64_t keep,
                                          int64_t count, const wb_named *objects);
 
-/* Loads the file with the highest number, which goes to *number (unless that is NULL). No file, no
- * folder: -1, WB_OK, and nothing has changed. A damaged file is skipped with a warning and renamed
- * to NAME.damaged if an older one is whole; if all are damaged that is an error. A file that does
- * not fit is an error, as in wb_load_named. */
+/* Loads the file with the highest number, which is written to *number (unless number is NULL).
+ * Without a file or a folder *number is -1, nothing changes, and the status is WB_OK. A damaged
+ * file is skipped with a warning and renamed to NAME.damaged if an older file is undamaged; if all
+ * are damaged, that is an error. A file that does not fit is an error, as in wb_load_named. */
 #define wb_checkpoint_load(path, number, ...)                                                      \
     wb_checkpoint_load_make(path, number,                                                          \
                             (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)), \
@@ -159,83 +163,84 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
 
 /* ---- other names, other formats ---- */
 
-/* A rename table brings the arrays of another library's file under the names of a model. It is a
- * text with a row on each line,
+/* A rename table maps the names of arrays in another library's file to the names in a model. It is
+ * a text with a row on each line,
  *
- *     # a LeNet of PyTorch's                        what follows # is a remark
- *     0.weight -> layers.1.weight flip              Conv2d into Conv: the kernel runs backwards
- *     *.bias   -> layers.*+1.bias                   * is a part of a name without dots, *+1 that
- *              number and one more
+ *     # a LeNet of PyTorch's                        comments begin with #
+ *     0.weight -> layers.1.weight flip              Conv2d into Conv: reverses the kernel
+ *     *.bias   -> layers.*+1.bias                   * is a part of a name without dots; *+1: that
+ *                                                   part is a number, to which 1 is added
  *     7.weight -> layers.6.weight transpose         Linear into Dense
  *     encoder.** -> model.encoder.**                ** is a part of a name with its dots
  *     *.num_batches_tracked ->                      left out
  *     in_proj_bias -> k_proj.bias part 2/3          the second third, along the last dimension
  *     c_attn.weight -> k_proj.weight part 2/3 along 0      the second third of dimension 0
  *
- * The first row that takes a name counts, and with it the rows that have the same left side: one
- * array may go to several places. Names that no row takes stay. A star on the left stands for one
- * or more characters; the first star on the right is replaced by what the first one on the left
- * took, and so on. A row whose *+1 meets no number does not take the name. A name in double quotes
- * is taken letter by letter, stars too.
+ * For each name, the first row that matches it is used, together with all rows that have the same
+ * left side: one array may go to several places. Names that no row matches stay. A star on the left
+ * matches one or more characters; the first star on the right is replaced by the characters that
+ * the first star on the left matched, and so on. A row with *+1 does not match where these are not
+ * a number. A name in double quotes is literal, stars too.
  *
- * After the names stand the changes that are made to the array, in this order; dimensions count
- * from 0, in Weber's sizes, the first one fastest:
+ * The names may be followed by changes to the array, which are made in this order; dimensions count
+ * from 0, in Weber's order of sizes, fastest first:
  *
  *     part 2/3 [along D]      the second third of dimension D (default: the last one), whose size
  *                             3 divides
- *     transpose               the two dimensions of a matrix change places
+ *     transpose               exchanges the two dimensions of a matrix
  *     permute 2,3,1,0         the new dimensions are the old 2, 3, 1 and 0, in this order
- *     flip                    all dimensions but the last two run backwards
- *     into 2/3 [along D]      the second third of what has the new name; all of 1/3 to 3/3 are
- *                             needed, of one type and size
+ *     flip                    reverses all dimensions but the last two
+ *     into 2/3 [along D]      the array becomes the second third of the new one; rows with 1/3 to
+ *                             3/3 are all needed, with arrays of one type and size
  *
  * They are written [transpose | permute] [flip] [part | into] and there are at most 64 parts.
- * docs/files.md says what has to be turned between PyTorch and Weber. Errors name the line. A row
- * without stars whose name is not in the file is an error, and so are two names that become the
- * same. A row with stars that takes no name is a warning. */
+ * docs/files.md says which arrays have to be transposed or reversed between PyTorch and Weber.
+ * Errors name the line. A row without stars whose name is not in the file is an error, and so are
+ * two arrays that get the same name. A row with stars that matches no name gives a warning. */
 
 typedef struct wb_convert_desc {
     WB_START_MEMBER;
     const char *rename; /* a table's text; default: names stay */
 } wb_convert_desc;
 
-/* The tree of one file into another, of the format that its name says:
- * wb_convert("lenet.safetensors", "lenet.npz", .rename = table). What the format cannot hold is
- * left out, and a warning lists it; it is an error if the file has arrays and none remains. bf16
- * becomes f32 where the format has none. .safetensors holds named
- * arrays and texts about the file; .bson and .npz hold numbers, texts, lists and maps, too; .npz
- * also Julia's structs with their fields. */
+/* Writes the tree of one file into another file, in the format of its name:
+ * wb_convert("lenet.safetensors", "lenet.npz", .rename = table). Values that the format cannot
+ * represent are left out, and a warning lists them; it is an error if the file has arrays and none
+ * remains. bf16 becomes f32 if the format lacks bf16. .safetensors can have named arrays and texts
+ * about the file; .bson and .npz can also have numbers, texts, lists and maps; .npz also Julia's
+ * structs with their fields. */
 #define wb_convert(from, ...) WB_CONVERT(from, __VA_ARGS__, WB_NO_MORE)
 #define WB_CONVERT(from, to, ...)                                                                  \
     WB_QUIET_(wb_convert_make(from, to, WB_GIVEN_(convert, __VA_ARGS__)))
 WB_API wb_status wb_convert_make(const char *from, const char *to, wb_convert_desc desc);
-/* The model at key (NULL: "model", or the whole file), made from the file alone, with the file's
- * types, on the default device: files that wb_save wrote, where the structure stands beside the
- * arrays as text, and BSON that Flux wrote, from version 0.8 on (docs/files.md lists the layers).
- * A part that cannot be made, such as an anonymous function or a layer that Weber lacks, is an
- * error that names the place; wb_load still puts the arrays into a model that you give. */
+/* A new model from the part of the file at key (NULL: "model", or else the whole file), with the
+ * file's types, on the default device. Possible for files that wb_save wrote, which have the
+ * structure as text besides the arrays, and for BSON that Flux wrote, since version 0.8
+ * (docs/files.md lists the layers). A part that cannot be made, such as an anonymous function or a
+ * layer that Weber lacks, is an error that names the place; wb_load still puts the arrays into a
+ * model that you give. */
 WB_API wb_layer *wb_load_model(const char *path, const char *key);
-/* The same for arrays that have no structure beside them, as other libraries write: structure is
- * the text, "Chain(Dense(10 => 5, relu), Dense(5 => 2))"; it comes before the file's own. The
- * arrays have the model's paths, or are a list (Flux.params), which goes to the trainable places of
- * a new model in order. */
+/* The same for files of arrays without a structure, as other libraries write them: structure is the
+ * text, "Chain(Dense(10 => 5, relu), Dense(5 => 2))"; it is used instead of the file's own, if any.
+ * The arrays have the model's paths, or are a list (Flux.params), which is loaded into the
+ * trainable places of a new model in order. */
 WB_API wb_layer *wb_load_model_as(const char *path, const char *key, const char *structure);
 
 typedef struct wb_parse_desc {
     WB_START_MEMBER;
     const char *text;
-    int64_t input[WB_MAX_DIMS]; /* sizes of the model's input, with the batch; 0 ends them */
+    int64_t input[WB_MAX_DIMS]; /* sizes of the model's input, with the batch; 0 ends the list */
     bool pad_batch;             /* the input gets a last dimension of size 1 */
     wb_dtype dtype;             /* of the input; default f32 */
 } wb_parse_desc;
 
-/* A new model from a text, in the form that wb_save writes and that Flux's users write; its arrays
- * are initialised as by the layers' makers: wb_parse("Chain(Dense(784 => 128, relu), Dense(128 =>
+/* A new model from a text, in the form that wb_save writes and that is Flux's code; its arrays are
+ * initialised as by the layers' makers: wb_parse("Chain(Dense(784 => 128, relu), Dense(128 =>
  * 10))"). Where a size is _, as in Dense(_ => 5) or BatchNorm(_), it becomes the number of features
  * or channels that reach the layer from an input of the given sizes: wb_parse(text, .input = {28,
- * 28, 1, 32}), Flux's @autosize. NULL with WB_ERROR_FORMAT for any other text, with
- * WB_ERROR_UNSUPPORTED for
- * a layer or function that Weber does not have (wb_register_layer). */
+ * 28, 1, 32}), Flux's @autosize. NULL with WB_ERROR_FORMAT for a text that is not such a model,
+ * with WB_ERROR_UNSUPPORTED for a layer or function that Weber does not have
+ * (wb_register_layer). */
 #define wb_parse(...) WB_MAKE(wb_parse_make, parse, __VA_ARGS__)
 WB_API wb_layer *wb_parse_make(wb_parse_desc desc);
 
@@ -251,7 +256,8 @@ typedef enum wb_record_kind {
     WB_RECORD_LIST,   /* in order, without names: a vector or tuple */
     WB_RECORD_MAP,    /* named: a dictionary or named tuple */
     WB_RECORD_STRUCT, /* typed, fields in order: "Flux.Dense" */
-    /* typed, but not understood: a function, a device's array; its children may be */
+    /* of a type that Weber does not know, as a function or a device's array; its children may be
+     * known */
     WB_RECORD_OPAQUE
 } wb_record_kind;
 
@@ -265,29 +271,29 @@ WB_API wb_file *wb_open(const char *path);
 WB_API const wb_record *wb_file_root(const wb_file *file);
 WB_API const char *wb_file_format(const wb_file *file); /* "BSON", "safetensors", "npy", "npz" */
 WB_API int64_t wb_file_size(const wb_file *file);       /* bytes */
-/* All of them, wb_file_size bytes, as long as the file is open: borrowed from the file. NULL for a
+/* The bytes of the file, wb_file_size of them, borrowed from it while it is open. NULL for a
  * model's state. */
 WB_API const void *wb_file_bytes(const wb_file *file);
-/* The texts that the file has about itself, a map (safetensors' __metadata__); NULL: none. */
+/* The file's metadata, a map of texts (safetensors' __metadata__); NULL: none. */
 WB_API const wb_record *wb_file_metadata(const wb_file *file);
 
-/* A text that wb_save_named put there (wb_text): among the metadata of safetensors, a value of BSON
- * and npz. It lives as long as the file is open. NULL, with an error, if there is no text of this
+/* A text (wb_text) that wb_save_named wrote: in safetensors it is in the metadata, in BSON and npz
+ * a value. Valid as long as the file is open. NULL, with an error, if there is no text of this
  * name. */
 WB_API const char *wb_file_text(const wb_file *file, const char *name);
 
-/* An array that wb_save_named put there, such as a mean by which inputs are scaled:
- * wb_file_array(file, "mean"), as wb_record_array gives it, on the CPU. NULL, with an error, if
- * there is no array of this name. */
+/* An array that wb_save_named wrote, such as a mean by which inputs are scaled: wb_file_array(file,
+ * "mean"), as wb_record_array gives it, on the CPU. NULL, with an error, if there is no array of
+ * this name. */
 WB_API wb_array *wb_file_array(const wb_file *file, const char *name);
 
-/* The model as a tree without a file, of the shape that Flux.state gives: maps and lists of its
- * arrays, which are the model's own, not copies. Later updates of the model do not reach it. */
+/* The model as a tree without a file, structured as Flux.state: maps and lists of the model's
+ * arrays, which are shared, not copied. Later updates of the model do not change the tree. */
 WB_API wb_file *wb_state(wb_layer *model);
 
 /* ---- the same in memory ----
  *
- * For what goes into a message, a database or another language's file:
+ * To put a model into a message, a database or another language's file:
  *
  *     wb_file *saved = wb_save_memory("run.npz", {"model", model}, {"adam", adam});
  *     send(wb_file_bytes(saved), wb_file_size(saved));
@@ -298,22 +304,23 @@ WB_API wb_file *wb_state(wb_layer *model);
  *     wb_load_named_from(file, {"model", model}, {"adam", adam});
  *     wb_free(file); */
 
-/* What wb_save_named writes into a file, as an open file in memory, which is the caller's: released
- * by wb_free. name is for messages, and its ending is the format. NULL on failure, and, with .zero,
- * on all ranks but rank 0. */
+/* What wb_save_named would write, as an open file in memory, which is the caller's: released by
+ * wb_free. name is used in messages, and its extension says the format. NULL on failure, and, for
+ * an optimiser with .zero, on all ranks but rank 0. */
 #define wb_save_memory(name, ...)                                                                  \
     wb_save_memory_make(name,                                                                      \
                         (int64_t)(sizeof((const wb_named[]){__VA_ARGS__}) / sizeof(wb_named)),     \
                         (const wb_named[]){__VA_ARGS__})
 WB_API wb_file *wb_save_memory_make(const char *name, int64_t count, const wb_named *objects);
 
-/* Opens a file's bytes, as wb_open does the file; name as above. They are read where they are, and
- * must stay as they are until release(context, bytes) is called; without release as long as the
- * file and arrays that were taken from it live. release is called, too, where the call fails. */
+/* Opens the bytes of a file in memory, as wb_open opens a file; name is as for wb_save_memory. The
+ * bytes are not copied. They must not change until release(context, bytes) is called; without
+ * release, as long as the file, or an array from it, lives. release is also called if this call
+ * fails. */
 WB_API wb_file *wb_open_memory(const char *name, const void *bytes, size_t size_bytes,
                                wb_release_fn *release, void *context);
 
-/* wb_load_model_as of an open file; structure NULL: what stands beside the arrays. */
+/* wb_load_model_as from an open file; structure NULL: the text in the file. */
 WB_API wb_layer *wb_file_model(wb_file *file, const char *key, const char *structure);
 
 /* wb_load_named from an open file. */
@@ -327,7 +334,7 @@ WB_API wb_status wb_load_named_from_make(const wb_file *file, int64_t count,
 typedef struct wb_load_from_desc {
     WB_START_MEMBER;
     wb_layer *model;
-    /* a model, a state, or an open file: what is at "model" there, or all of it */
+    /* a model, a wb_state, or an open file: its part at "model", or else all of it */
     const void *source;
     wb_load_filter *filter;
     wb_layer_filter *layers; /* as in wb_load_desc */
@@ -335,8 +342,8 @@ typedef struct wb_load_from_desc {
     bool partial;
 } wb_load_from_desc;
 
-/* wb_load_from(model, source): copies the arrays of another model, or of a tree, into model, by the
- * rules of wb_load. */
+/* wb_load_from(model, source): copies the arrays of another model, a state or a file into model, by
+ * the rules of wb_load. */
 #define wb_load_from(...) WB_MAKE(wb_load_from_make, load_from, __VA_ARGS__)
 WB_API wb_status wb_load_from_make(wb_load_from_desc desc);
 
@@ -346,24 +353,24 @@ WB_API wb_record_kind wb_record_kind_of(const wb_record *record);
 WB_API const char *wb_record_type(const wb_record *record);
 WB_API int64_t wb_record_count(const wb_record *record);                  /* children */
 WB_API const wb_record *wb_record_at(const wb_record *record, int64_t i); /* from 0; NULL outside */
-/* child i's name; NULL: it has none */
+/* child i's name; NULL if it has no name */
 WB_API const char *wb_record_name(const wb_record *record, int64_t i);
 /* By path: "model.layers.1.weight"; lists and structs count from 1. NULL with an error that lists
  * the names that exist. */
 WB_API const wb_record *wb_record_get(const wb_record *record, const char *path);
-/* Facts about an array, without reading it. Sizes (1 beyond the last) and bytes also of opaque
- * values that have them. */
+/* Type, sizes (1 beyond the last dimension) and bytes of an array, without reading it. Sizes and
+ * bytes are also known of some opaque values. */
 WB_API wb_dtype wb_record_dtype(const wb_record *record);
 WB_API int wb_record_ndim(const wb_record *record);
 WB_API int64_t wb_record_size(const wb_record *record, int dim);
 WB_API int64_t wb_record_bytes(const wb_record *record);
-/* The value; another kind is an error, and gives false, 0, NaN, NULL. */
+/* The value. A record of another kind is an error; the result is then false, 0, NaN or NULL. */
 WB_API bool wb_record_bool(const wb_record *record);
 WB_API int64_t wb_record_integer(const wb_record *record);
 WB_API double wb_record_real(const wb_record *record);
 WB_API const char *wb_record_text(const wb_record *record);
-/* The array, over the file's own bytes where their alignment allows, else a copy; it belongs to the
- * scope, on the CPU. */
+/* The array, on the CPU, owned by the scope. It shares the file's bytes if their alignment allows
+ * it, else it is a copy. */
 WB_API wb_array *wb_record_array(const wb_file *file, const wb_record *record);
 
 #ifdef __cplusplus
