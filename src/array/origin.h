@@ -1,5 +1,5 @@
-/* Where arrays are made: the layer that was applied, and whether for a gradient. Noted only where
- * somebody asks by WEBER_DEBUG=nan or WEBER_TRACE. */
+/* Where arrays are made: in which layer, and whether for a gradient. Noted only with
+ * WEBER_DEBUG=nan or WEBER_TRACE. */
 #ifndef WB_ARRAY_ORIGIN_H
 #define WB_ARRAY_ORIGIN_H
 
@@ -15,15 +15,15 @@ static inline bool wb_notes_origins(void) {
     return state == 0 ? wb_look_up_origins() : state > 1;
 }
 
-/* The number of here and now; 0, outside of any layer, also where there are too many. */
+/* The number of the current origin; 0: outside of any layer, or there are too many origins. */
 uint16_t wb_origin_now(void);
-/* What this thread makes from now on is for the gradient of what was made there; gives what
- * wb_origin_forth puts back. */
+/* From now on, arrays that this thread makes belong to the gradient of arrays of this origin.
+ * Returns the argument for wb_origin_forth, which ends that. */
 uint16_t wb_origin_back(uint16_t origin);
 void wb_origin_forth(uint16_t before);
 
-/* The number of a text of one's own, which wb_origin_layer gives back; 0 where there are too many,
- * -1 when out of memory. */
+/* A number for any text, which wb_origin_layer returns for it; 0 where there are too many, -1 when
+ * out of memory. */
 int32_t wb_origin_number(const char *text);
 
 /* "Dense(2 => 3), layer 1 of Chain", or "". */

@@ -1,4 +1,4 @@
-/* The thread's random sequence, as an object that files hold. */
+/* The context's random sequence, as an object that can be saved. */
 #include "array/thread.h"
 #include "base/saved.h"
 

@@ -1,4 +1,4 @@
-/* Plain references: what is taken out of scopes, and given back to them. */
+/* wb_take and wb_give: references outside of scopes, for bindings of other languages. */
 #include "array/array.h"
 #include "array/use.h"
 

@@ -1,7 +1,7 @@
 /* Scopes, and wb_free. A thread has one list of the objects that its open scopes own, and each
  * scope is a range of it. A closing scope first computes the arrays in it that a model or the user
- * holds, then releases its range. What leaves a scope leaves a gap, which is closed when the list
- * is full. */
+ * holds, then releases its range. An object that leaves a scope early leaves a gap, which is closed
+ * when the list is full. */
 #include "array/array.h"
 #include "array/state.h"
 #include "array/thread.h"

@@ -1,4 +1,4 @@
-/* Texts beside a model: what wb_save_named takes as it takes arrays. */
+/* Texts as objects that wb_save_named accepts, as it accepts arrays. */
 #include <string.h>
 
 #include <weber/array.h>

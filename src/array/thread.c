@@ -1,7 +1,7 @@
-/* Contexts: the list of all, their making and their end (context.c says which of them a thread
- * uses), what other threads free for them, and their nodes. Nodes come from blocks and are reused;
- * a released one rests first (longer in debug builds and with WEBER_DEBUG=mem), so that a later use
- * of it is an error with a name. */
+/* Contexts: the list of all, making and releasing them (context.c says which one a thread uses),
+ * objects that other threads free for them, and their nodes. Nodes come from blocks and are reused;
+ * a released one is not reused for a while (longer in debug builds and with WEBER_DEBUG=mem), so
+ * that a later use of it is an error with its name. */
 #include "array/thread.h"
 
 #include <pthread.h>

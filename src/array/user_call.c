@@ -1,4 +1,4 @@
-/* How many scopes are open before and after a function of the user's. */
+/* Compares the number of open scopes before and after a call of a user's function. */
 #include "array/user_call.h"
 
 #include "array/thread.h"

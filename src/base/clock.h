@@ -1,4 +1,4 @@
-/* Time that passes. */
+/* A monotonic clock. */
 #ifndef WB_BASE_CLOCK_H
 #define WB_BASE_CLOCK_H
 

@@ -1,5 +1,5 @@
-/* Counts of elements and bytes: what comes out of them is INT64_MAX, which no memory has, where it
- * would be larger. */
+/* Arithmetic with counts of elements and bytes: a result that is too large is INT64_MAX, a count
+ * that no memory has. */
 #ifndef WB_BASE_COUNT_H
 #define WB_BASE_COUNT_H
 
@@ -16,9 +16,9 @@ static inline int64_t wb_times(int64_t a, int64_t b) {
     return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
-/* Whether x is a whole number that an int64_t can have; then it is *n. */
+/* Whether x is a whole number that fits into an int64_t; then *n is that number. */
 static inline bool wb_is_whole(double x, int64_t *n) {
-    if (!(x >= -0x1p63 && x < 0x1p63)) return false; /* a cast of any other has no meaning */
+    if (!(x >= -0x1p63 && x < 0x1p63)) return false; /* a cast of any other number is undefined */
     *n = (int64_t)x;
     return (double)*n == x;
 }

@@ -1,4 +1,4 @@
-/* Decimal numbers in texts, with a point whatever the locale of the process. */
+/* Decimal numbers in texts, with a point in any locale of the process. */
 #ifndef WB_BASE_DECIMAL_H
 #define WB_BASE_DECIMAL_H
 

@@ -1,6 +1,6 @@
 /* The pending error of each thread. The first error stays until it is cleared, and later ones do
- * not replace it. In front of its message stand the layers in which it arose. An error that nobody
- * read is logged when its thread or the program ends. */
+ * not replace it. Its message begins with the layers in which it arose. An error that nobody read
+ * is logged when its thread or the program ends. */
 #include "base/error.h"
 
 #include <pthread.h>

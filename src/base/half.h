@@ -33,7 +33,9 @@ static inline uint16_t wb_to_bf16(float value) {
 static inline double wb_rounded_to_f16(float value) {
     const double size = fabs((double)value);
     if (!(size < 65520)) return size == size ? copysign((double)INFINITY, (double)value) : size;
-    int exponent; /* size = fraction 2^exponent, fraction in [0.5, 1): 11 bits, or steps of 2^-24 */
+    /* size = fraction * 2^exponent, fraction in [0.5, 1); an f16 has 11 bits of it, or steps of
+     * 2^-24 */
+    int exponent;
     (void)frexp(size, &exponent);
     const double step = ldexp(1, exponent > -13 ? exponent - 11 : -24);
     return copysign(nearbyint(size / step) * step, (double)value);

@@ -1,4 +1,4 @@
-/* Host memory of the library. All of it passes here, so that a test can let the n-th allocation
+/* Host memory of the library. All allocations go through here, so that a test can let the n-th one
  * fail. */
 #ifndef WB_BASE_MEMORY_H
 #define WB_BASE_MEMORY_H
@@ -12,16 +12,16 @@
  * (NULL is fine). */
 void *wb_alloc(size_t size_bytes);
 
-/* The same for a list: no product of a count and a size wraps around, as it would in the size_t of
- * a machine of 32 bits. */
+/* The same for a list: the product of count and size does not wrap around, as it would in a size_t
+ * of 32 bits. */
 void *wb_alloc_list(int64_t count, size_t item_bytes);
 
-/* No piece of memory is larger: the differences of its addresses have signs, and what it has is
- * rounded up here and there. */
+/* No piece of memory is larger: differences of addresses are signed, and some callers round sizes
+ * up. */
 #define WB_MOST_BYTES ((int64_t)PTRDIFF_MAX - 0xffff)
 
-/* So many bytes as the allocators take them: SIZE_MAX, which none grants, where no memory can have
- * them. A cast would leave the low bits on a machine of 32. */
+/* bytes as a size_t for allocators: SIZE_MAX, which no allocator grants, if they are too many. A
+ * cast would cut off the high bits on a 32-bit machine. */
 static inline size_t wb_bytes(int64_t bytes) {
     return bytes < 0 || bytes > WB_MOST_BYTES ? SIZE_MAX : (size_t)bytes;
 }
@@ -39,8 +39,8 @@ void wb_release_aligned(void *block);
 
 char *wb_copy_text(const char *text);
 
-/* For tests: the n-th allocation from now on (1: the next one) and all after it fail; 0 ends that.
- * Returns how many allocations there were since the last call. */
+/* For tests: makes the n-th allocation from now on (1: the next one) and all after it fail; 0 ends
+ * that. Returns the number of allocations since the last call. */
 int64_t wb_fail_allocation(int64_t n);
 
 /* Allocations asked of the system so far, by all threads. */

@@ -1,5 +1,5 @@
-/* What of an object is saved beside its arrays: numbers, as a table over a plain struct that the
- * object fills and takes back. */
+/* The numbers of an object that are saved beside its arrays: a table over a plain struct, which
+ * `get` fills and `set` takes back. */
 #ifndef WB_BASE_SAVED_H
 #define WB_BASE_SAVED_H
 
@@ -21,7 +21,7 @@ typedef struct wb_saved_number {
     size_t offset;
     wb_saved_kind kind;
     bool is_fixed; /* a file with another number does not fit the object */
-    bool is_new;   /* files of older versions lack it: then it stays as get gave it */
+    bool is_new;   /* files of older versions lack it: it then keeps the value from get */
 } wb_saved_number;
 
 typedef struct wb_saved {
@@ -29,7 +29,7 @@ typedef struct wb_saved {
     int count;
     size_t size_bytes; /* of the struct */
     void (*get)(const void *object, void *numbers);
-    /* NULL: all are; a file may say anything */
+    /* checks numbers from a file, which may be anything; NULL: all are possible */
     bool (*is_possible)(const void *object, const void *numbers);
     void (*set)(void *object, const void *numbers); /* cannot fail */
 } wb_saved;

@@ -1,6 +1,6 @@
-/* Buffers of the thread's own, released when it ends. They are not thread-local storage: a library
- * with more than about a kilobyte of that, some of it initial-exec, cannot be opened by dlopen, and
- * so not from Python. */
+/* Buffers of the thread's own, released when it ends. They are not thread-local storage: dlopen,
+ * and so Python, cannot open a library that has more than about a kilobyte of it, some of it
+ * initial-exec. */
 #ifndef WB_BASE_SCRATCH_H
 #define WB_BASE_SCRATCH_H
 

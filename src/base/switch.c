@@ -1,5 +1,5 @@
-/* Looks for a word in an environment variable, once per switch, and warns of words and numbers that
- * no variable knows. */
+/* Looks for a word in an environment variable, once per switch, and warns of unknown words and
+ * numbers. */
 #include "base/switch.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The keys stand in a list in the order in which they were added; a hash table with open addressing
+/* The keys are in a list in the order in which they were added; a hash table with open addressing
  * finds their numbers. Entries with the same key are linked, the latest first. */
 #include "base/table.h"
 

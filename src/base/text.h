@@ -1,7 +1,6 @@
-/* Texts and bytes in the making: in memory, or on their way into a file. What fails is kept, and
- * what is added later is left out, so that one question at the end is enough. A stream over memory
- * (open_memstream) cannot be asked: where its last allocation fails, closing it says that all is
- * well. */
+/* Builders of texts and bytes, in memory or into a file. The first failure is remembered, and later
+ * additions do nothing, so one check at the end is enough. open_memstream does not allow this: if
+ * its last allocation fails, closing it still reports success. */
 #ifndef WB_BASE_TEXT_H
 #define WB_BASE_TEXT_H
 
@@ -16,12 +15,12 @@ typedef struct wb_text {
     FILE *file;            /* where the bytes go; NULL: they stay here */
     const char *path;      /* of the file, for messages */
     char *data;            /* in memory: ended by a zero byte once something was added */
-    size_t size, capacity; /* bytes so far, those in the file, too */
-    bool failed;           /* with an error recorded: what was added since is missing */
+    size_t size, capacity; /* size: bytes so far, including those in the file */
+    bool failed;           /* an error was recorded, and what was added since is missing */
 } wb_text;
 
-/* Appends as printf would. Numbers that a locale may print in its own way (%f, %g) have no place in
- * kernel text. */
+/* Appends as printf would. Do not use formats that depend on the locale (%f, %g) for kernel
+ * text. */
 void wb_text_add(wb_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void wb_text_put(wb_text *text, const char *string);
 void wb_text_byte(wb_text *text, char byte);

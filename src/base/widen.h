@@ -11,12 +11,12 @@ typedef struct wb_integers {
     bool is_signed, is_big_endian;
 } wb_integers;
 
-/* Bytes of each where they go: 4 (i32) for signed ones of one and two bytes and for unsigned ones
- * of two; 8 (i64) for unsigned ones of four and eight. */
+/* Bytes of each number once it is read: 4 (i32) for signed ones of one and two bytes and for
+ * unsigned ones of two; 8 (i64) for unsigned ones of four and eight. */
 int wb_widened_bytes(wb_integers from);
 
-/* Reads count of them into out, wb_widened_bytes each. Returns the index of the first that does
- * not fit, which an unsigned one of eight bytes alone may not; -1: all do. */
+/* Reads count numbers into out, wb_widened_bytes each. Returns the index of the first that does not
+ * fit (possible only for unsigned ones of eight bytes); -1: all fit. */
 int64_t wb_widen(wb_integers from, const unsigned char *bytes, int64_t count, void *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Loaders from loaders: over the same arrays, with their batches elsewhere or through a
+/* Loaders made from loaders: over the same arrays, with batches on another device or changed by a
  * function. */
 #include <string.h>
 

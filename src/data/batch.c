@@ -1,4 +1,4 @@
-/* A batch's arrays: by number, by name, elsewhere. */
+/* The arrays of a batch: by number, by name, moved to a device. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Batches of observations of any size, which a function of the user's makes as arrays. */
+/* Batches of observations of any size, which a user's function makes from arrays. */
 #include <string.h>
 
 #include <weber/ops.h>

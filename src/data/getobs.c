@@ -1,4 +1,4 @@
-/* Observations that a function gives, written by several threads into the memory of a batch. */
+/* Observations that a user's function writes into the memory of a batch, on several threads. */
 #include <pthread.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What is done by label: groups, samples, one-hot arrays. */
+/* Functions of labels: groups, balanced samples, one-hot arrays. */
 #include <math.h>
 
 #include <weber/ops.h>

@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-/* order[0 .. count - 1] = a permutation of 0 .. count - 1 that follows from (seed, epoch) alone:
- * Fisher and Yates (Durstenfeld 1964) over SplitMix64 (Steele et al. 2014), in integers, so that
- * every machine gives the same. */
+/* order[0 .. count - 1] = a permutation of 0 .. count - 1 that depends on (seed, epoch) alone:
+ * Fisher and Yates (Durstenfeld 1964) over SplitMix64 (Steele et al. 2014), in integers, so that it
+ * is the same on every machine. */
 void wb_order_shuffle(int64_t *order, int64_t count, uint64_t seed, int64_t epoch);
 
 /* 0, 1, 2, ... */

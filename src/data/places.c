@@ -1,5 +1,5 @@
 /* Lists of places that grow, and integer labels sorted into groups, so that the places of one label
- * stand together in their order. */
+ * are together, in order. */
 #include "data/places.h"
 
 #include <stdlib.h>

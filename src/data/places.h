@@ -1,4 +1,4 @@
-/* Lists of places, and places by label. */
+/* Lists of places (numbers of observations), and places by label. */
 #ifndef WB_DATA_PLACES_H
 #define WB_DATA_PLACES_H
 
@@ -11,7 +11,7 @@ typedef struct wb_place_list {
 /* False when out of memory. */
 bool wb_places_add(wb_place_list *places, int64_t place);
 bool wb_places_range(wb_place_list *places, int64_t start, int64_t stop);
-/* As an array; the list is released, also on failure. */
+/* The list as an array; releases the list, also on failure. */
 wb_array *wb_places_array(wb_place_list *places);
 void wb_places_release(wb_place_list *places);
 
@@ -32,7 +32,7 @@ static inline int64_t wb_label_count(const wb_label_groups *groups, int64_t g) {
 
 /* Sorts ascending. */
 void wb_places_sort(int64_t *items, int64_t count);
-/* Puts the items in an order that follows from seed and number alone. False: out of memory. */
+/* Shuffles the items; the order depends on seed and number alone. False when out of memory. */
 bool wb_places_shuffle(int64_t *items, int64_t count, uint64_t seed, int64_t number);
 
 #endif

@@ -1,5 +1,5 @@
-/* The place of a loader, for files: the order follows from seed and epoch, so three numbers say
- * where it is. */
+/* The position of a loader, for files: the order depends only on seed and epoch, so three numbers
+ * are enough. */
 #include "base/saved.h"
 #include "data/loader.h"
 

@@ -1,6 +1,6 @@
 /* The memory of a batch while it is prepared: observations are copied into it, changed by the
- * user's function, and sent where they are wanted. On the thread of whoever calls wb_slot_fill: the
- * loader's, or the user's. */
+ * user's function, and uploaded if the loader has a device. wb_slot_fill does this on the calling
+ * thread: the loader's, or the user's. */
 #include <string.h>
 
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* Parts of several arrays alike: splits, shuffles, filters. */
+/* Splits, shuffles and filters of several arrays in the same way. */
 #include <math.h>
 
 #include <weber/ops.h>

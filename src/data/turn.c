@@ -1,5 +1,5 @@
-/* The scopes of a loader: that of a turn, which closes at the next batch, and that of a call of the
- * user's function on any thread. */
+/* The scopes of a loader: one for each turn, which closes at the next batch, and one for each call
+ * of a user's function, on any thread. */
 #include "array/thread.h"
 #include "array/user_call.h"
 #include "data/loader.h"

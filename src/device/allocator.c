@@ -1,6 +1,5 @@
-/* The caching allocator: one per device. What is freed is kept for the next array of its size
- * class; work is queued in order, so memory may be handed out again while commands that used it are
- * still to run. */
+/* The caching allocator: one per device. Freed memory is kept for the next array of its size class.
+ * Work is queued in order, so memory may be reused while commands that used it are still queued. */
 #include "device/device.h"
 
 #include <stdio.h>

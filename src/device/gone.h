@@ -1,11 +1,12 @@
-/* In the place of a backend whose device belongs to the parent of a forked process. */
+/* A stand-in for a backend, used in a forked process for devices that its parent opened. */
 #ifndef WB_DEVICE_GONE_H
 #define WB_DEVICE_GONE_H
 
 #include "device/device.h"
 
-/* A table that calls nothing of the plugin, where another thread of the parent may have been: what
- * releases does nothing, all else fails as wb_device_check does. The device is its context. */
+/* A table that calls nothing of the plugin, since a thread of the parent may have been inside it
+ * during the fork. Functions that release do nothing, all others fail as wb_device_check does. Its
+ * context is the device. */
 const wb_backend *wb_gone_backend(wb_device *device);
 
 #endif

@@ -1,5 +1,5 @@
-/* A plugin runs with the user's rights. So a file is opened only if nobody but root and the user
- * could have written it or replaced it by way of a folder above it. Then its table is checked: ABI,
+/* A plugin runs with the user's rights. So a file is opened only if no one but root and the user
+ * could have written it, or replaced it through a parent folder. Then its table is checked: ABI,
  * size, required functions. */
 #include "device/plugin.h"
 

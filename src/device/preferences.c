@@ -1,7 +1,6 @@
 /* Finds, reads and changes the file of preferences: WEBER_PREFERENCES, else the nearest
- * LocalPreferences.toml, else the user's own. Where it has no table [Weber], the GPU backend that
- * it names for Flux or MLDataDevices counts. A file with a fault is a warning, and the program goes
- * on without it. */
+ * LocalPreferences.toml, else the user's own. If it has no table [Weber], the GPU backend in the
+ * tables of Flux or MLDataDevices is used. A file with a fault gives a warning and is ignored. */
 #include "device/preferences.h"
 
 #include <errno.h>

@@ -6,11 +6,11 @@
 
 enum { WB_PREFERENCE_BYTES = 256 };
 
-/* The preference gpu_backend as the file has it, and the file's path (4096 bytes), into text.
- * False: none. is_quiet: no warnings. */
+/* Writes the preference gpu_backend, as it is in the file, to value and the file's path to path
+ * (4096 bytes). False: there is none. is_quiet: no warnings. */
 bool wb_preference_backend(char value[WB_PREFERENCE_BYTES], char *path, bool is_quiet);
 
-/* Removes it, so that none is found in other tables either. */
+/* Removes the preference, so that it is not found in other tables of the file either. */
 wb_status wb_preference_remove_backend(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Questions about backends and devices; what the answers rest on is the registry's. */
+/* The public questions about backends and devices, answered from the registry. */
 #include <stdio.h>
 
 #include "base/error.h"

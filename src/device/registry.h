@@ -1,5 +1,5 @@
-/* The registry: every backend that is built in, installed or known by name, and their devices. An
- * entry is made once and never goes away, as are lists and devices; any thread may ask. Nothing is
+/* The registry: every backend that is built in, installed or known by name, and their devices.
+ * Entries, lists and devices are made once and never released; any thread may ask. No plugin is
  * opened before the first question. */
 #ifndef WB_DEVICE_REGISTRY_H
 #define WB_DEVICE_REGISTRY_H
@@ -18,8 +18,8 @@ wb_entry *wb_entry_of(const char *name);
 /* The same without an error. */
 wb_entry *wb_entry_find(const char *name);
 
-/* All in order of preference, without those that come by name only: the first for NULL, NULL after
- * the last, which is the CPU. */
+/* The next entry in order of preference; backends that are chosen by name only are left out. NULL
+ * gives the first; after the last, the CPU, comes NULL. */
 wb_entry *wb_entry_next(wb_entry *entry);
 
 const char *wb_entry_name(const wb_entry *entry);
@@ -34,14 +34,14 @@ bool wb_entry_part(wb_entry *entry, const char *part, char *reason);
 /* Tries once more to load what is not loaded. */
 bool wb_entry_load(wb_entry *entry, char *reason);
 
-/* index has to be below the count. */
+/* index must be below the count. */
 wb_status wb_entry_info(wb_entry *entry, int index, wb_device_info *info);
 const wb_device *wb_entry_device(wb_entry *entry, int index);
 
 /* The first device that is a GPU; -1: none. */
 int wb_entry_gpu(wb_entry *entry);
 
-/* An error that names what can be had instead, unless it is functional and has such a device. */
+/* Fail unless the backend is functional (naming those that are), or has such a device. */
 wb_status wb_entry_check(wb_entry *entry);
 wb_status wb_entry_check_index(wb_entry *entry, int index);
 
@@ -49,13 +49,13 @@ wb_status wb_entry_check_index(wb_entry *entry, int index);
  * with a warning. */
 wb_entry *wb_entry_with_device(const char *backend, int *index);
 
-/* All of them, opened, ended by NULL. NULL: one cannot be opened. */
+/* All devices of the backend, opened, as a list ended by NULL. NULL: one cannot be opened. */
 const wb_device *const *wb_entry_devices(wb_entry *entry);
 
-/* False where WEBER_BACKENDS leaves the backend out. */
+/* False if WEBER_BACKENDS leaves the backend out. */
 bool wb_backend_is_allowed(const char *name);
 
-/* What wb_reset_gpu_device forgets. */
+/* Forgets the counts of devices, for wb_reset_gpu_device. */
 void wb_registry_forget(void);
 
 #endif

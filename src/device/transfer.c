@@ -1,5 +1,6 @@
-/* Bytes between devices. A copy is queued with the work of its device, so that it comes after what
- * made its numbers and before what reads them; the host waits only when it wants to read. */
+/* Bytes between devices. A copy is queued with the work of its device, so that it runs after the
+ * commands that made its numbers and before those that read them; the host waits only when it
+ * reads. */
 #include <string.h>
 
 #include "base/error.h"

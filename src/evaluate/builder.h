@@ -12,11 +12,11 @@ typedef struct wb_builder {
     int64_t command_capacity, argument_count, argument_capacity, offset_capacity, pause_capacity;
     int64_t *first_argument; /* of each command: arguments[] moves while it grows */
     int64_t first_capacity, source_capacity, cost_capacity;
-    int32_t *tape_of; /* of each value, its place on the tape, or -1; NULL: nobody asks */
+    int32_t *tape_of; /* of each value, its place on the tape, or -1; NULL: not needed */
     int64_t scratch_bytes, kept_bytes;
     int64_t keeper_capacity;
     wb_kernels kernels;
-    /* collectives that were begun and not waited for: units' results, in order */
+    /* results of collectives that were begun and not waited for, in order */
     int32_t *under_way;
     int64_t under_way_count, under_way_capacity;
 } wb_builder;
@@ -25,7 +25,7 @@ static inline int64_t wb_scratch_aligned(int64_t bytes) {
     return (bytes + WB_SCRATCH_ALIGNMENT - 1) / WB_SCRATCH_ALIGNMENT * WB_SCRATCH_ALIGNMENT;
 }
 
-/* After the arrays of the workspace, and aligned for any library. */
+/* Where scratch memory begins: after the arrays of the workspace, aligned for any library. */
 static inline int64_t wb_scratch_offset(const wb_graph *graph) {
     return wb_scratch_aligned(graph->workspace_bytes);
 }
@@ -35,8 +35,8 @@ static inline wb_argument wb_scratch_argument(const wb_builder *b) {
                          .offset_bytes = wb_scratch_offset(&b->graph)};
 }
 
-/* commands.c: the commands of all units, in order, with scans and collectives between them. False
- * with an error recorded, or because the backend lacks a kernel. */
+/* commands.c: writes the commands of all units, in order, with scans and collectives between them.
+ * False with an error recorded, or without one if the backend lacks a kernel. */
 bool wb_plan_units(wb_builder *builder);
 
 #endif

@@ -1,4 +1,4 @@
-/* Values that are library calls, as calls. */
+/* Describes a value that is a library call as a wb_call. */
 #include <stddef.h>
 #include <string.h>
 

@@ -1,11 +1,10 @@
-/* A plan is checked before it is emitted: every value is read after it was written, and before
- * anything else is written where it lies.
+/* A plan is checked before it is emitted: every value is read after it was written, and before its
+ * memory is overwritten.
  *
- * The stages before decide one thing each; this one trusts none of them. It goes through the units
- * in the order in which they will run. A unit whose operand is not in memory then, or whose members
- * cannot be computed in their phases, is a fault of the library, never of its user. That something
- * was overwritten is noticed where memory is watched: this costs more, so that release builds only
- * do it with WEBER_DEBUG=check. */
+ * This stage does not rely on the ones before. It goes through the units in the order in which they
+ * will run. If an operand is not in memory then, or members cannot be computed in their phases,
+ * that is a bug of the library, not of its user. To notice overwritten values costs more, so
+ * release builds do it only with WEBER_DEBUG=check. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

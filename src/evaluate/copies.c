@@ -1,5 +1,5 @@
-/* Copies that nobody has to make: what a program computes, and only a concat reads, is stored where
- * the concat would put it; and so is what only a copy in another order reads. */
+/* Avoids copies: a value that a program computes, and only a concat reads, is stored where the
+ * concat would put it; so is a value that only a reordering copy reads. */
 #include "base/memory.h"
 #include "evaluate/graph.h"
 

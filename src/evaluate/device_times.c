@@ -1,5 +1,5 @@
-/* When a device that works by itself has done its commands, for WEBER_TRACE: after each comes an
- * event of the queue, which a thread of its own polls until it has happened. */
+/* For WEBER_TRACE: measures when an asynchronous device finishes its commands. An event is queued
+ * after each command, and a separate thread polls it until it has happened. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Evaluation: from nodes to numbers. src/evaluate/README.md has the stages. */
+/* Evaluation: from nodes to numbers. src/evaluate/README.md lists the stages. */
 #ifndef WB_EVALUATE_EVALUATE_H
 #define WB_EVALUATE_EVALUATE_H
 

@@ -1,4 +1,4 @@
-/* What became of a graph, in lines, with WEBER_DEBUG=plan. */
+/* Prints a planned graph, line by line, with WEBER_DEBUG=plan. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -2,23 +2,22 @@
  * library call, or copies.
  *
  * A program has a domain, some of whose dimensions are reduced, and up to four phases, each ending
- * in reductions or stores. Softmax, log-sum-exp, variance and the norms are therefore no kernels
- * of their own: their expansions fuse into one program of two or three phases. An elementwise
- * value joins the latest program among those of its operands if the domain fits and no cycle
- * arises; a reduction joins the program of its operand; a row value (one per row) is computed
- * between phases. Two programs that a value brings together become one, maps, or programs with the
- * same rows if their phases suffice: a crossentropy over labels and its gradient read the logits
- * and write theirs, and store nothing between. A reduction of more than 65,536 elements with fewer
- * than eight rows is not followed by another phase in its program: rows are what threads share
- * out.
+ * in reductions or stores. So softmax, log-sum-exp, variance and the norms need no kernels of their
+ * own: their expansions fuse into one program of two or three phases. An elementwise value joins
+ * the latest program among those of its operands if the domain fits and no cycle arises; a
+ * reduction joins the program of its operand; a row value (one per row) is computed between phases.
+ * Two programs that a value brings together become one, maps, or programs with the same rows if
+ * their phases suffice: a crossentropy over labels and its gradient read the logits and write
+ * theirs, and store nothing between. A reduction of more than 65,536 elements with fewer than eight
+ * rows is not followed by another phase in its program: the threads divide the rows among them.
  *
  * Where the device takes it (side_sum_row, so far the CPU), a program of rows also computes side
  * sums: the loss after a softmax, the gradients of a layer norm's gain and bias. They are known
  * when the program ends, so that nothing in it reads them.
  *
- * Whether a value may join, or two programs become one, is a question: its shapes and phases are
- * worked out here, without a change to any value, and whether another unit lies between is asked of
- * the graph of units. Only an answer that is yes is acted on. */
+ * Before a value joins, or two programs become one, this file checks shapes and phases without
+ * changing any value, and asks the graph of units whether another unit is between them. Only if all
+ * answers are yes is the graph changed. */
 #include <string.h>
 
 #include "base/memory.h"

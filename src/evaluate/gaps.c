@@ -1,5 +1,5 @@
 /* The free stretches of a workspace: a treap by offset (Seidel and Aragon 1996) in which each node
- * knows the longest stretch below it, so that the first that fits is found in O(log n). */
+ * stores the longest stretch below it, so that the first that fits is found in O(log n). */
 
 #include "evaluate/gaps.h"
 #include "base/memory.h"

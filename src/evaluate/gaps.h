@@ -12,7 +12,7 @@ typedef struct wb_gaps {
     uint32_t random;
 } wb_gaps;
 
-/* One gap from 0 on without an end. False when out of memory, as for wb_gaps_give. */
+/* Starts with one gap from 0 on, without an end. False when out of memory, as for wb_gaps_give. */
 bool wb_gaps_begin(wb_gaps *gaps);
 void wb_gaps_end(wb_gaps *gaps);
 /* The offset of the first stretch of this size, which is not 0. */

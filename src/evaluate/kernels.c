@@ -1,5 +1,5 @@
-/* The kernels of a plan: equal programs and calls, as the layers of a deep model have them, share
- * one. A kernel knows no addresses, so what it is made from is all that tells it apart. */
+/* The kernels of a plan: equal programs or calls, such as those of equal layers, share one. A
+ * kernel contains no addresses, so two are equal if the programs or calls are. */
 #include <string.h>
 
 #include "base/memory.h"

@@ -4,12 +4,12 @@
  * Callables: While nodes are lowered the backend is offered, by name, each macro of class CALLABLE
  * in ops.def (relu, gelu, the steps of optimisers' rules), each elementwise operation, and each
  * call of class OFFERED_CALL (takes). A call that is not taken is planned as its expansion. The
- * others are expanded in any case, and their values take part in fusion, donation and epilogues;
- * but of what was taken the graph notes which values it read and gave, and the program that they
- * end up in lists it: name, numbers, operands and results (wb_callable), and whether it does
- * anything else. The CPU takes Adam's step, which runs as one loop where a program is that alone;
- * cuBLASLt takes a bias, relu and gelu after a product; others take none and run the instructions,
- * which say the same. */
+ * others are always expanded, and their values take part in fusion, donation and epilogues. For
+ * those that were taken the graph notes which values they read and computed, and the program that
+ * contains these lists them (wb_callable): name, numbers, operands and results, and whether it does
+ * anything else. The CPU takes Adam's step, which runs as one loop if the program has nothing else;
+ * cuBLASLt takes a bias, relu and gelu after a product; other backends take none and run the
+ * instructions, which compute the same. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

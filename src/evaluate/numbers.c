@@ -1,6 +1,6 @@
-/* WEBER_DEBUG=nan: which operation made the first NaN or infinity. Plans run fused as ever, but
- * every array stays in memory; where a root comes out bad, the recipes lead back from it to what
- * was bad first. */
+/* WEBER_DEBUG=nan: which operation made the first NaN or infinity. Plans are fused as usual, but
+ * every array stays in memory; if a root is bad, the search goes back along the recipes to the
+ * first bad value. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,17 +1,17 @@
-/* Where everything goes: epilogues, donated buffers, the order of the units, memory.
+/* Places everything: epilogues, donated buffers, the order of the units, memory.
  *
- * Epilogues: A matrix product or convolution calls back for each tile of its result that is final
- * and still in cache; an elementwise program over the same domain is run there. This is one
- * mechanism for bias, activation, and for the optimiser's step after the weight gradient: Adam
- * reads and writes a weight tile while the tile of its gradient is in the first cache.
+ * Epilogues: A matrix product or convolution calls back for each finished tile of its result, while
+ * it is in cache; an elementwise program over the same domain is run there. This is one mechanism
+ * for bias, activation, and for the optimiser's step after the weight gradient: Adam reads and
+ * writes a weight tile while the tile of its gradient is in the L1 cache.
  *
- * Donation: A new parameter takes over the old one's buffer if nobody can read the old value
- * afterwards: its node is referred to by the plan alone, none of its readers stays readable, and
- * every other reader runs before. A program of several phases writes such a result in its last
- * one, because all of them read the old value. Gradients that can still be read are results of the
- * plan, too; wb_train_step, and with it wb_train, lets go of them before. wb_withgradient and
- * wb_update close an inner scope before the plan is made, so that this holds; in a loop written by
- * hand two pooled buffers alternate. */
+ * Donation: A new parameter takes over the old one's buffer if the old value cannot be read
+ * afterwards: only the plan refers to its node, none of its readers can be read later, and every
+ * other reader runs before. A program of several phases writes such a result in its last one,
+ * because all of them read the old value. Gradients that can still be read are results of the plan,
+ * too; wb_train_step, and so wb_train, releases them before. wb_withgradient and wb_update close an
+ * inner scope before the plan is made, so that this holds; in a loop written by hand two pooled
+ * buffers alternate. */
 #include <stdlib.h>
 #include <string.h>
 

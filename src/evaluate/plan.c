@@ -1,4 +1,4 @@
-/* The finished plan: made by way of all stages, with its commands and results; and its end. */
+/* Makes a plan through all stages, with its commands and results; and releases it. */
 #include <stdlib.h>
 #include <string.h>
 

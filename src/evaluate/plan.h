@@ -34,35 +34,37 @@
 
 /* ---- plan.c ---- */
 
-/* The plan's memory table: leaves, outputs, workspace, and what commands keep; a body's workspace
- * holds that. */
+/* An output. The plan's memory table has leaves, outputs, workspace, and what commands keep (in a
+ * body that is part of the workspace). */
 typedef struct wb_plan_output {
-    int32_t memory; /* entry of the table; a donor's, where it takes over a leaf's buffer */
+    int32_t memory; /* entry of the table; the leaf's entry if it takes over the leaf's buffer */
     bool is_donated;
     const char *tag; /* of its memory */
     size_t size_bytes;
 } wb_plan_output;
 
-/* What a command keeps from run to run of a plan: the leaf that it is made of, as it was then. */
+/* What a command keeps from one run of a plan to the next was made from this leaf, with these
+ * contents. */
 typedef struct wb_plan_kept {
     int32_t leaf;
     int64_t offset;
     uint64_t contents; /* of wb_buffer_contents */
 } wb_plan_kept;
 
-typedef struct wb_plan_view { /* a node on the tape that is given an output's or a leaf's memory */
+/* A node on the tape that is a view of an output's or a leaf's memory. */
+typedef struct wb_plan_view {
     int32_t tape, memory;
     wb_layout layout;
 } wb_plan_view;
 
-/* Where entry i of the memory table of a body is: in the first step at `first`; in step t, which
- * may be 0 too, at even[t & 1], t strides on. Arguments of the plan around it. */
+/* Where an entry of a body's memory table is: at `first` in the first step; in step t (also 0) at
+ * even[t & 1] plus t strides. These are arguments of the plan that runs the scan. */
 typedef struct wb_scan_memory {
     wb_argument first, even[2];
     int64_t stride_bytes;
 } wb_scan_memory;
 
-/* A carry that each step writes where it was is first copied there. */
+/* A carry that steps update in place is copied to that place before the first step. */
 typedef struct wb_scan_start {
     wb_argument from, to;
     int64_t size_bytes;
@@ -71,8 +73,8 @@ typedef struct wb_scan_start {
 /* A body that runs between two commands of its plan. */
 typedef struct wb_plan_scan {
     int64_t steps;
-    struct wb_plan *body;   /* referred to; NULL: no scan */
-    wb_scan_memory *places; /* of leaves and outputs; then its workspace */
+    struct wb_plan *body;   /* holds a reference; NULL: no scan */
+    wb_scan_memory *places; /* where the leaves and outputs are, then the workspace */
     wb_scan_start *starts;
     int32_t start_count;
 } wb_plan_scan;
@@ -80,17 +82,18 @@ typedef struct wb_plan_scan {
 /* What the host does between two commands: a scan, or a collective. */
 typedef struct wb_plan_pause {
     int32_t before; /* the command that comes next */
-    int32_t tape;   /* place of its node: a body has late values, a collective its number */
+    int32_t tape;   /* place of its node, which has late values (scan) or the number (collective) */
     wb_plan_scan scan;
     wb_argument from, to; /* of a collective */
     bool is_begun;        /* a collective that goes on while commands run */
-    bool is_wait;         /* no work: waits until `left` of those that were begun are left */
+    /* only waits, until at most `left` of the collectives that were begun are unfinished */
+    bool is_wait;
     int32_t left;
 } wb_plan_pause;
 
 typedef struct wb_plan {
-    int32_t refs;                  /* the cache, and plans whose body it is */
-    int64_t runs;                  /* so far, with the one that runs */
+    int32_t refs;                  /* held by the cache, and by plans whose body it is */
+    int64_t runs;                  /* runs so far, the current one included */
     struct wb_plan *next;          /* in its bucket */
     struct wb_plan *newer, *older; /* by last use */
     uint64_t hash;
@@ -102,24 +105,26 @@ typedef struct wb_plan {
     wb_plan_output *outputs;
     wb_plan_view *views;
     wb_command *commands;
-    int32_t *sources; /* places on the tape of what commands compute, or -1; NULL: not noted */
-    wb_cost *costs;   /* of the commands, if these are noted */
-    void **kernels;   /* of the commands, each once */
+    /* for each command the place on the tape of what it computes, or -1; NULL: not noted */
+    int32_t *sources;
+    wb_cost *costs; /* of the commands, if sources are noted */
+    void **kernels; /* of the commands, each once */
     int64_t kernel_count;
     int32_t *late; /* place on the tape << 1 | which word, for each late word */
     size_t workspace_bytes, size_bytes;
     int32_t missed_donations;
-    bool checks_indices; /* a device may say later that one was bad */
+    bool checks_indices; /* has indices, and the device reports a bad one only later */
     bool has_collectives;
     wb_plan_pause *pauses; /* in the order of the commands */
     int32_t pause_count;
-    int32_t *results; /* of a body: the outputs that hold its results */
+    int32_t *results; /* of a body: which outputs hold its results */
     /* room for the memory tables and late words of the bodies that run at once */
     int64_t body_entries, body_late;
     wb_argument *arguments; /* of all commands */
-    wb_command *keepers;    /* copies: those that keep something of fixed operands */
+    wb_command *keepers; /* copies of the commands that keep something made from fixed operands */
     int32_t keeper_count;
-    wb_plan_kept *kept; /* of each of them, and its memory; NULL: the plan is a body */
+    /* what each keeper was made from, and its memory; NULL: the plan is a body */
+    wb_plan_kept *kept;
     void *kept_memory;
     size_t kept_bytes;
     int64_t **offsets; /* batch offsets of matrix products */
@@ -131,24 +136,23 @@ void wb_plan_unref(wb_plan *plan);
 
 /* ---- run.c ---- */
 
-/* The plan of a body on the device, from the thread's cache or new, with a reference for the
- * caller. NULL with an error recorded. */
+/* The plan of a body on the device, from the thread's cache or new; the caller gets a reference.
+ * NULL with an error recorded. */
 wb_plan *wb_plan_of_body(wb_body *body, const wb_device *device);
 
 /* ---- scan.c ---- */
 
-/* Memory tables and late words that one run needs for bodies. */
+/* Room for the memory tables and late words of the bodies in one run. */
 typedef struct wb_scan_room {
     wb_memory *memory;
     uint64_t *late;
-    int64_t kernels; /* commands that ran */
+    int64_t kernels; /* number of commands that ran */
     int64_t run;     /* number of the plan's run, from 1 on */
     bool has_run;    /* something was queued */
 } wb_scan_room;
 
-/* Plans the body of the scan, a value that is a call. scratch: memory that comes after all else in
- * the workspace; *scratch_bytes is set to how much the body wants there. False with an error
- * recorded. */
+/* Plans the body of a scan, which is the call `value`. scratch: memory at the end of the workspace;
+ * *scratch_bytes is set to what the body needs of it. False with an error recorded. */
 bool wb_scan_plan(const wb_graph *graph, int32_t value, wb_argument scratch, wb_plan_scan *scan,
                   int64_t *scratch_bytes);
 void wb_scan_release(wb_plan_scan *scan);
@@ -158,17 +162,17 @@ wb_status wb_scan_run(const wb_plan_scan *scan, const wb_array *node, const wb_m
 
 /* ---- device_times.c ---- */
 
-/* For the trace, notes when the device has done the command that was queued last, at the time
- * `queued`; does nothing if the backend has no events that can be polled. */
+/* For the trace: notes when the device finishes the last command, which was queued at the time
+ * `queued`. Does nothing if the backend has no events that can be polled. */
 void wb_note_device_time(const wb_device *device, const wb_event_info *info, double queued);
 
 /* ---- pause.c ---- */
 
-/* Runs the plan's commands and, between them, its bodies and collectives. draws: by how much random
- * counters of bodies are further on than their nodes say. */
+/* Runs the plan's commands and, between them, its bodies and collectives. draws: added to the
+ * random counters that the nodes in bodies have. */
 wb_status wb_plan_run(const wb_plan *plan, const wb_tape *tape, const wb_memory *memory,
                       const uint64_t *late, wb_scan_room *room, int64_t draws);
-/* Where an argument is in that memory table. */
+/* The memory of an argument, from this memory table. */
 static inline wb_memory wb_plan_place(const wb_memory *memory, const wb_argument *a) {
     return (wb_memory){memory[a->memory].handle, memory[a->memory].offset_bytes + a->offset_bytes};
 }

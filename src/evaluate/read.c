@@ -1,4 +1,4 @@
-/* Reading values: what makes an evaluation happen. */
+/* Reading values, which triggers an evaluation. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

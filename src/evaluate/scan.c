@@ -1,9 +1,9 @@
 /* Bodies of scans. A body is a plan like any other, made once for all lengths; it runs once for
- * each step on a memory table that moves on: slices and outputs by their stride; carries stay where
- * they are, where the body writes them in place, else they move with the output that holds them
- * too, or between two places in turn. A backend may keep what a product makes of a matrix that is
- * the same in all steps: the CPU packs it before the first step (prepare), after the body's other
- * scratch memory. */
+ * each step, on a memory table that changes from step to step. Slices and outputs advance by their
+ * stride. A carry stays in place if the body writes it in place; else it advances with an output
+ * that has the same numbers, or alternates between two places. A backend may prepare a matrix of a
+ * product that is the same in all steps: the CPU packs it before the first step (prepare), into
+ * memory after the body's other scratch memory. */
 #include "base/memory.h"
 #include "evaluate/emit.h"
 #include "evaluate/plan.h"

@@ -1,4 +1,4 @@
-/* Results that are equal and were asked for separately. */
+/* Separate memory for results that are equal but were requested as different arrays. */
 #include "base/memory.h"
 #include "evaluate/graph.h"
 

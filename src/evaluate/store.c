@@ -1,5 +1,5 @@
-/* Which values get memory: what calls and copies read, what one unit reads of another one, and what
- * leaves the plan. */
+/* Which values get memory: those that calls and copies read, those that a unit reads from another
+ * one, and the results of the plan. */
 #include "evaluate/graph.h"
 
 /* Sources that were computed in line get a program of their own. */

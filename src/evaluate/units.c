@@ -1,14 +1,14 @@
 /* The graph of units: what each needs, and an order in which every unit comes after what it needs.
  *
- * The order is a list with labels (Dietz and Sleator 1987, in its simplest form): to ask which of
- * two units comes first is to compare two numbers. Whether some units can come before another one
- * is found by walking from them to what they need, no further back than that one; what was found
- * is to be moved before it (Pearce and Kelly 2006 do the same for a new edge). So only the stretch
- * between is looked at, and of that no more than WB_MOST_LOOKS: where the walk is given up the
- * answer is no, which is never wrong.
+ * The order is a list with labels (Dietz and Sleator 1987, in its simplest form): comparing two
+ * labels tells which of two units comes first. To find whether some units can run before a unit U,
+ * the search goes from them to the units that they need, but not to units before U; all that it
+ * finds must be moved before U (Pearce and Kelly 2006 do the same for a new edge). So only the part
+ * of the list in between is searched, and at most WB_MOST_LOOKS units; if the search is given up,
+ * the answer is no, which is always safe.
  *
- * A question changes nothing. Its answer holds until something else is moved, and says what is to
- * be moved; an answer that is not taken leaves no trace. */
+ * A question changes nothing. Its answer is valid until a unit is moved, and lists the units to
+ * move; an answer need not be used. */
 #include <stdlib.h>
 
 #include "base/memory.h"

@@ -1,8 +1,9 @@
-/* Updates: programs that settle parameters and states, and that nothing else of the plan waits for.
+/* Updates: programs that give parameters and states their new values, and that no other unit of the
+ * plan needs.
  *
  * A device that joins them (wb_device_info.joins_updates) gets the small ones at the end of the
- * plan, alike ones side by side, instead of each right after its gradient. Large ones stay next to
- * their gradient: they are worth a launch, and find the gradient in cache. */
+ * plan, similar ones side by side, instead of each right after its gradient. Large ones stay next
+ * to their gradient: they are worth a launch of their own, and the gradient is in cache. */
 #include <stdlib.h>
 
 #include "base/memory.h"

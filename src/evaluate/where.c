@@ -1,4 +1,5 @@
-/* Positions of what is true. Their number depends on values, so the condition is read. */
+/* wb_where: the positions of true elements. Their number depends on values, so the condition is
+ * read. */
 #include "base/memory.h"
 #include "ops/build.h"
 

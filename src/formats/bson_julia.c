@@ -1,5 +1,5 @@
-/* What BSON.jl says with BSON: documents with a tag, types, back-references, numbers. Key order is
- * a hash's, so a document is gone over as a whole before anything is known of it. */
+/* How BSON.jl encodes Julia's values: documents with a tag, types, back-references, numbers. Keys
+ * are in the order of a hash table, so a whole document is read before it can be interpreted. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-/* Records from Julia's BSON. The tree is walked with a stack of its own; what back-references mean
- * is read once, where they are first met, so that what is shared in Julia is one record here. */
+/* Records from Julia's BSON. The tree is walked with a stack of its own; the target of
+ * back-references is read once, at the first of them, so that a value that is shared in Julia is
+ * one record here. */
 #include <string.h>
 
 #include "base/memory.h"

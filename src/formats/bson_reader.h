@@ -1,4 +1,4 @@
-/* Records in the making: a stack of those whose children are being read. Makers give NULL once the
+/* Reading records: a stack of those whose children are being read. Makers return NULL once the
  * reader's status is an error. */
 #ifndef WB_FORMATS_BSON_READER_H
 #define WB_FORMATS_BSON_READER_H
@@ -9,7 +9,7 @@
 typedef struct wb_bson_frame {
     wb_record *record;
     wb_bson_cursor children;
-    wb_bson_entry *entry; /* of _backrefs, that it is; or NULL */
+    wb_bson_entry *entry; /* the entry of _backrefs that it is, or NULL */
     int64_t next, expanded;
     bool named_by_keys; /* a document: its keys are the names */
 } wb_bson_frame;
@@ -20,11 +20,11 @@ typedef struct wb_bson_reader {
     wb_bson_frame frames[WB_RECORD_DEPTH];
 } wb_bson_reader;
 
-/* ---- bson_records.c: parts of records, within what the file may take ---- */
+/* ---- bson_records.c: parts of records, within the file's limit of memory ---- */
 
 wb_record *wb_bson_make(wb_bson_reader *r, wb_record_kind kind, int64_t offset);
 wb_record *wb_bson_make_opaque(wb_bson_reader *r, const char *type, int64_t offset);
-/* Bytes that are not understood. */
+/* A record of bytes that are not understood. */
 wb_record *wb_bson_make_opaque_data(wb_bson_reader *r, const char *type,
                                     const wb_bson_element *data);
 void wb_bson_set_data(wb_bson_reader *r, wb_record *record, const wb_bson_element *data);

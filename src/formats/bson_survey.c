@@ -1,5 +1,5 @@
-/* What a file of BSON is to hold, before it is written: which records are shared, how large their
- * Julia types are, and what cannot be written. */
+/* Surveys a tree before it is written as BSON: which records are shared, how large their Julia
+ * types are, and which cannot be written. */
 #include <stdlib.h>
 #include <string.h>
 

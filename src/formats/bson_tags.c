@@ -1,5 +1,5 @@
-/* What Julia means by a document of BSON, as a record: arrays, structs, dictionaries, and what else
- * has a tag. */
+/* Turns a document of Julia's into a record: arrays, structs, dictionaries, and other documents
+ * with a tag. */
 #include <string.h>
 
 #include "formats/bson_reader.h"

@@ -1,10 +1,10 @@
-/* Julia's BSON from records, as BSON.load reads it: the top is a document, the maps in it are
- * NamedTuples and lists are tuples, which is the shape of Flux.state and what Flux.loadmodel!
- * takes. Records that are reached twice are written once, under _backrefs.
+/* Writes records as Julia's BSON, for BSON.load: the top is a document, the maps in it are
+ * NamedTuples and lists are tuples, as in Flux.state, and as Flux.loadmodel! accepts them. Records
+ * that are reached twice are written once, under _backrefs.
  *
  * A document begins with its length. All of the file but the arrays' numbers is made in memory,
- * each length filled in where its document ends; so what does not fit into BSON's 2 GiB is refused
- * before a byte is written, and numbers go to the file from where they lie. */
+ * each length filled in where its document ends; so a file over BSON's limit of 2 GiB is refused
+ * before a byte is written, and the numbers of arrays are written without a copy. */
 #include <string.h>
 
 #include "array/array.h"

@@ -1,6 +1,6 @@
 /* A tree becomes a list by a walk with a stack of its own. A list becomes a tree by sorting the
  * paths and grouping them by their first name, numbers by value: layers.2 comes before layers.10. A
- * record that stands in several places is listed once, and the other places refer to it. */
+ * record in several places is listed once, and the other places refer to it. */
 #include "formats/flat.h"
 
 #include <stdlib.h>

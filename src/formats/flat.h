@@ -9,47 +9,47 @@
 
 typedef struct wb_flat_entry {
     const char *path;    /* "layers.1.weight"; the root: "" */
-    wb_record *record;   /* read: NULL for what stands elsewhere */
-    const char *same_as; /* the path where the record stands already; NULL: here */
-    int64_t offset;      /* read: for messages */
-    size_t parent_bytes; /* written: of the path, what comes before its own name */
+    wb_record *record;   /* when reading: NULL for an entry with same_as */
+    const char *same_as; /* the path at which the same record is already; NULL: this is the first */
+    int64_t offset;      /* when reading: for messages */
+    size_t parent_bytes; /* when writing: length of the path before its own name */
 } wb_flat_entry;
 
 typedef struct wb_flat {
     wb_flat_entry *entries;
     int64_t count, capacity;
-    wb_arena arena; /* written: the paths */
+    wb_arena arena; /* when writing: holds the paths */
 } wb_flat;
 
 bool wb_flat_add(wb_flat *flat, wb_flat_entry entry);
 void wb_flat_release(wb_flat *flat);
 
-/* The tree as a list, what holds others before them, the root first. A record that is reached again
- * is an entry with same_as, and nothing below it is listed twice. Fails with WB_ERROR_ARGUMENT
- * where the root holds nothing by name, for cycles, and where two values would have one path; file
- * is for messages. */
+/* The tree as a list, containers before their contents, the root first. A record that is reached
+ * again is an entry with same_as; what is below it is listed once. Fails with WB_ERROR_ARGUMENT if
+ * the root has no names, for cycles, and if two values would have one path; file is for
+ * messages. */
 wb_status wb_flat_make(wb_flat *flat, const wb_record *root, const char *file);
 
 /* The list as a tree in the file's arena, children in the order of wb_path_compare; the list is
- * sorted. Where a path is a value and the beginning of others too ("a" and "a.b"), those keep their
- * dots: the map has the names "a" and "a.b". Maps below the root whose names are 1, 2, ... are
- * lists, as the layers of a chain are. */
+ * sorted. If a path is a value and also the beginning of others ("a" and "a.b"), the others keep
+ * their dots: the map has the names "a" and "a.b". Maps below the root whose names are 1, 2, ...
+ * are lists, as the layers of a chain are. */
 wb_record *wb_flat_nest(wb_flat *flat, wb_file *file);
-/* Only makes lists of maps, as wb_flat_nest does: of those below a record, and of the record itself
- * unless that is the root. */
+/* Does the last step of wb_flat_nest alone, lists from maps: for those below a record, and the
+ * record itself unless it is the root. */
 void wb_flat_make_lists(wb_record *record, bool is_root);
 
-/* Bytes in order, but numbers by value (layers.2 before layers.10) and what is below a name
- * directly after it. 0: the same bytes. */
+/* Order of paths: by bytes, but numbers by value (layers.2 before layers.10), and what is below a
+ * name directly after the name. 0: the same bytes. */
 int wb_path_compare(const char *a, const char *b);
 
-/* True for what has a path of its own and no bytes: lists, maps, structs, and what is opaque
- * without data. */
+/* True for records without bytes of their own: lists, maps, structs, and opaque ones without
+ * data. */
 bool wb_record_is_container(const wb_record *record);
 
-/* ---- arrays on their way out ---- */
+/* ---- arrays to be written ---- */
 
-/* A record's array or data, whichever it has. */
+/* What a record is written as: its array, or its data. */
 typedef struct wb_flat_array {
     wb_dtype dtype;
     int ndim;
@@ -59,13 +59,13 @@ typedef struct wb_flat_array {
 wb_flat_array wb_flat_array_of(const wb_record *record);
 
 /* The bytes, on the host and dense, of an array that is not empty; NULL with the error recorded.
- * Each call wants one wb_flat_data_end. */
+ * Each call needs one wb_flat_data_end. */
 const void *wb_flat_data_begin(const wb_record *record);
 void wb_flat_data_end(const wb_record *record);
 
 wb_status wb_flat_write_data(const wb_record *record, wb_text *out);
 
-/* True for what is written as an array: arrays, and opaque records with data. */
+/* True for records that are written as arrays: arrays, and opaque records with data. */
 bool wb_record_has_data(const wb_record *record);
 
 #endif

@@ -4,12 +4,12 @@
  *     \x93NUMPY  major minor  length (2 or 4 bytes)  {'descr': '<f4', 'fortran_order': False,
  *                'shape': (3, 4), }  spaces \n  elements
  *
- * C's order has the last dimension fastest: its shape is read backwards, and nothing moves.
- * Fortran's order has the first one fastest, as Weber does: shape is sizes. Weber writes Fortran's
- * order, so that x[i, j] is the same element in both.
+ * In C order the last dimension is fastest: its shape is reversed, and no bytes are moved. In
+ * Fortran order the first one is fastest, as in Weber: the shape is the sizes. Weber writes
+ * Fortran's order, so that x[i, j] is the same element in both.
  *
- * bfloat16 is none of NumPy's types; the package ml_dtypes stores it as '<V2', two bytes of
- * anything, and so does Weber. */
+ * NumPy has no bfloat16; the package ml_dtypes stores it as '<V2', two raw bytes, and so does
+ * Weber. */
 #include "formats/npy.h"
 
 #include <string.h>

@@ -9,23 +9,24 @@ typedef struct wb_npy_source {
     wb_file *file;
     const unsigned char *bytes;
     int64_t size_bytes;
-    /* of the first byte in the file; of a compressed entry: where it begins there */
+    /* in the file: of the first byte, or, for a compressed entry, of the entry */
     int64_t offset;
-    bool is_inflated;  /* the bytes are not the file's own: messages name the entry's place */
+    bool is_inflated;  /* the bytes were decompressed: messages give the entry's offset */
     const char *entry; /* its name, or NULL */
 } wb_npy_source;
 
-/* The array, over the source's bytes, or turned around in the file's arena where they are
- * big-endian; NULL on failure. */
+/* The array, over the source's bytes; big-endian numbers are copied into the file's arena in the
+ * machine's order. NULL on failure. */
 wb_record *wb_npy_read(const wb_npy_source *source);
 
-/* What an array, or what is opaque with data, is that NumPy's files cannot hold; NULL: they can. */
+/* A name, for messages, of an array or an opaque record with data that NumPy's files cannot hold;
+ * NULL: they can hold it. */
 const char *wb_npy_refuses(const wb_record *record);
 
 enum { WB_NPY_MOST_HEADER = 512, WB_NPY_ALIGN = 64 };
 
-/* The header of an array that is written in Fortran's order, which is Weber's; a multiple of 64
- * bytes. Returns its length, or 0 with the error recorded: path and name are for messages. */
+/* Writes the header of an array in Fortran's order, which is Weber's. Returns its length, a
+ * multiple of 64, or 0 with the error recorded. path and name are for messages. */
 size_t wb_npy_header(const wb_record *record, char header[WB_NPY_MOST_HEADER], const char *path,
                      const char *name);
 

@@ -1,5 +1,5 @@
-/* NumPy's .npz: a zip file of .npy files. Only the central directory is believed, and each of its
- * entries is held against the header that precedes the data; entries may not overlap, so that no
+/* NumPy's .npz: a zip file of .npy files. Only the central directory is used, and each of its
+ * entries is compared with the header in front of the data; entries may not overlap, so that no
  * byte is inflated twice. */
 #include "formats/npz.h"
 

@@ -1,6 +1,6 @@
-/* What a file holds, whatever its format: a tree of records over the file's own bytes. Each format
- * reads into it and writes from it; models, optimisers and the command line know nothing else.
- * Private side of weber/state.h. */
+/* The contents of a file of any format: a tree of records over the file's own bytes. Each format
+ * reads into it and writes from it; models, optimisers and the command line see only this. Private
+ * side of weber/state.h. */
 #ifndef WB_FORMATS_RECORD_H
 #define WB_FORMATS_RECORD_H
 
@@ -9,18 +9,18 @@
 #include "array/array.h"
 #include "base/text.h"
 
-enum { WB_TURN_PARTS = 64 }; /* at most, that an array is cut into or made of */
+enum { WB_TURN_PARTS = 64 }; /* at most so many parts that an array is cut into or joined from */
 
-/* What a rename table makes of arrays when they are taken out of a file. Several are joined; one is
- * cut, then permuted, then flipped. */
+/* How a rename table changes arrays when they are read from a file: several are joined; one is cut,
+ * then permuted, then flipped. */
 typedef struct wb_turn {
-    wb_record **of; /* arrays of the file, or turned ones */
+    wb_record **of; /* the arrays to change: of the file, or themselves with a turn */
     int count;      /* up to WB_TURN_PARTS; above 1: they are joined along the dimension `along` */
     int along;
-    int64_t begin, end;         /* of that dimension, what is cut out; both 0: all */
+    int64_t begin, end;         /* the range of that dimension that is cut out; both 0: all */
     bool is_permuted;           /* the new dimension i is the old one order[i] */
     bool is_flipped;            /* all dimensions but the last two run backwards */
-    uint8_t order[WB_MAX_DIMS]; /* of as many dimensions as there are */
+    uint8_t order[WB_MAX_DIMS]; /* see is_permuted */
 } wb_turn;
 
 /* A value. Records belong to the arena of their file (or of what is being written) and are reached
@@ -31,36 +31,38 @@ struct wb_record {
     uint8_t dtype; /* array */
     uint8_t ndim;  /* array */
     bool boolean;  /* bool; struct: the bool that its type's first parameter is, or false */
-    int32_t depth; /* of the deepest thing below */
-    /* its key in a map, or NULL; one record in two places has the name of the first: see names */
+    int32_t depth; /* of the deepest nesting below */
+    /* its key in a map, or NULL; a record in two places has the name of the first (the parents'
+     * `names` have both) */
     const char *name;
-    const char *origin; /* its name in the file, where a table has given it another; else NULL */
-    const char *type;   /* struct, opaque: "Flux.Dense"; else NULL */
-    int64_t integer;    /* integer */
-    double real;        /* real */
-    const char *text;   /* text; struct: the symbol that its type's first parameter is, or NULL */
+    /* its name in the file, if a rename table has given it another; else NULL */
+    const char *origin;
+    const char *type; /* struct, opaque: "Flux.Dense"; else NULL */
+    int64_t integer;  /* integer */
+    double real;      /* real */
+    const char *text; /* text; struct: the symbol that its type's first parameter is, or NULL */
     int64_t sizes[WB_MAX_DIMS]; /* array: first dimension fastest */
-    /* array: dense, at data_bytes; aligned or not; lies in the file's map or in the arena */
+    /* array: dense, data_bytes long; perhaps not aligned; in the file's mapping or in the arena */
     const void *data;
     int64_t data_bytes;
-    const wb_turn *turn; /* array: instead of data; else NULL */
-    wb_array *array;     /* being written: instead of data; on the host and evaluated */
+    const wb_turn *turn; /* array: how to make it, instead of data; else NULL */
+    wb_array *array;     /* when writing: instead of data; on the host and evaluated */
     int64_t count;       /* list, map, struct, opaque */
     wb_record **children;
-    const char **names; /* of the children, where they have any */
+    const char **names; /* of the children, if they have names */
     int64_t offset;     /* of its first byte in the file; -1 */
-    int64_t number;     /* scratch of a walk: 0 before it */
+    int64_t number;     /* scratch of a walk: 0 when it begins */
 };
 
 enum { WB_RECORD_DEPTH = 256 }; /* deeper nesting is refused */
 
 enum { WB_ARENA_ALIGN = 16 };
 
-/* Memory that goes all at once. */
+/* Memory that is released all at once. */
 typedef struct wb_arena {
     struct wb_arena_block *blocks;
     int64_t used_bytes,
-        /* limit 0: none; asking for more fails with WB_ERROR_FORMAT: a file claims too much */
+        /* limit 0: none. Taking more fails with WB_ERROR_FORMAT: the file claims too much */
         limit_bytes;
 } wb_arena;
 /* zeroed, aligned for any type; NULL with the error recorded */
@@ -73,20 +75,21 @@ wb_record *wb_record_new(wb_arena *arena, wb_record_kind kind);
 /* Room for count children (and names, with has_names), NULL each. */
 bool wb_record_room(wb_arena *arena, wb_record *record, int64_t count, bool has_names);
 
-/* Calls visit for the root and all below it, each record once however often it is shared, what
- * holds others before them. Ends early, with false, where visit says false. Uses `number`. */
+/* Calls visit for the root and all records below it, containers first, shared records once. Ends
+ * early, with false, when visit returns false. Uses `number`. */
 typedef bool wb_record_visit(wb_record *record, void *context);
 bool wb_record_walk(wb_record *root, wb_record_visit *visit, void *context);
-/* Makes `number` 0 again in all records that are reached over others whose number is not 0. */
+/* Sets `number` to 0 again in all records that can be reached through records whose number is not
+ * 0. */
 void wb_record_forget_numbers(wb_record *root);
 int64_t wb_record_arrays(wb_record *root); /* how many, each once */
 
-/* What is at a path, or NULL: wb_record_get without an error. */
+/* The record at a path, or NULL: wb_record_get without an error. */
 const wb_record *wb_record_below(const wb_record *record, const char *path);
-/* "an integer". */
+/* The kind of the record, for messages: "an integer". */
 const char *wb_record_noun(const wb_record *record);
 
-/* Where in a tree a walk is, for messages: "layers.1.weight". */
+/* The place of a walk in a tree, for messages: "layers.1.weight". */
 typedef struct wb_branch {
     const struct wb_branch *outer; /* NULL: the root */
     const char *name;              /* NULL: the index + 1 */
@@ -106,7 +109,7 @@ struct wb_file {
     int32_t refs;   /* __atomic: arrays that borrow its bytes hold it too */
     uint32_t owner; /* the thread that it belongs to if it holds arrays */
     char *path;
-    wb_mapping map; /* of the file, or of memory, which release gives back unless it is NULL */
+    wb_mapping map; /* of the file, or of memory, which is given to `release` unless that is NULL */
     wb_release_fn *release;
     void *context;
     bool is_memory;
@@ -116,16 +119,16 @@ struct wb_file {
     wb_record *metadata; /* a map of texts, or NULL */
     wb_array **held;     /* of a state: the model's arrays */
     int64_t held_count;
-    const char *rename_note; /* what wb_rename found odd, for a warning; NULL: nothing */
+    const char *rename_note; /* what wb_rename noticed, for a warning; NULL: nothing */
 };
 
-/* A file without bytes, for trees that are made. */
+/* A file without bytes, for trees that are made in memory. */
 wb_file *wb_file_new(const char *path);
 bool wb_is_file(const void *object);
-/* The same, recording why it is none that this thread may use. */
+/* True if this thread may use the file; else with the error recorded. */
 bool wb_file_check(const char *function, const wb_file *file);
 
-/* As wb_record_array, in memory of its own: the file may change or go. */
+/* As wb_record_array, but a copy: the file may then change or be closed. */
 wb_array *wb_record_copy(const wb_file *file, const wb_record *record);
 
 /* ---- formats ---- */
@@ -136,17 +139,18 @@ typedef struct wb_format {
     /* by the first bytes; for files whose extension says nothing */
     bool (*recognises)(const wb_mapping *map);
     /* Sets file->root (and metadata). Errors: WB_ERROR_FORMAT, "PATH, offset N: what is wrong". All
-     * lengths, products, depths and references are checked before anything is allocated or
-     * followed; nothing is recursive on the file's word. */
+     * lengths, products, depths and references must be checked before anything is allocated or
+     * followed, and no recursion may depend on the file. */
     wb_status (*read)(wb_file *file);
     /* Writes the tree, from its first byte to its last; out->path is for messages. Arrays are
      * records of kind array with `array` or `data` set. */
     wb_status (*write)(const wb_record *root, const wb_record *metadata, wb_text *out);
-    /* What a record is that the format cannot hold, for messages; NULL: it can. Of containers that
-     * can be held, the children are asked as well. */
+    /* A name, for messages, of a record that the format cannot hold; NULL: it can hold it. If it
+     * can hold a container, the children are checked, too. */
     const char *(*refuses)(const wb_record *record);
-    bool has_values;   /* lists and maps may have other things than arrays in them */
-    bool has_metadata; /* texts are said best there; else they are values like all others */
+    bool has_values; /* lists and maps may have other things than arrays in them */
+    /* texts about the file have a place of their own; else they are values like all others */
+    bool has_metadata;
 } wb_format;
 
 extern const wb_format wb_format_bson, wb_format_safetensors, wb_format_npy, wb_format_npz;

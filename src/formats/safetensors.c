@@ -1,12 +1,12 @@
 /* safetensors: a JSON header with name, type, sizes and place of each array, then the arrays, dense
  * and without gaps. https://huggingface.co/docs/safetensors
  *
- * Sizes. The format says shapes slowest first, as NumPy and PyTorch do; Weber says sizes fastest
- * first. The bytes are the same, so a shape is read backwards and nothing moves: shape (out, in,
- * kh, kw) is sizes (kw, kh, in, out).
+ * Sizes. The format writes shapes slowest first, as NumPy and PyTorch do; Weber writes sizes
+ * fastest first. The bytes are the same, so a shape is reversed and no bytes are moved: shape (out,
+ * in, kh, kw) is sizes (kw, kh, in, out).
  *
- * What has to be transposed, then? An array means the same numbers in the same order of memory;
- * whether a layer wants that order is a question to the layer:
+ * What must be transposed, then? An array has the same numbers in the same order of memory; whether
+ * a layer needs that order depends on the layer:
  *
  *   Linear     PyTorch holds weight (out, in), in fastest: read, it has sizes (in, out). Dense
  *              holds W as (out, in), out fastest. Those are different orders in memory: the weight
@@ -25,7 +25,7 @@
  * A file that Weber wrote and Weber reads needs none of this: W comes back as (out, in). Others see
  * its shape as (in, out).
  *
- * Arrays that stand in several places are written once: json.h. */
+ * Arrays that are in several places are written once, see json.h. */
 #include "formats/safetensors.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* What reading and writing safetensors share. */
+/* Shared by reading and writing safetensors. */
 #ifndef WB_FORMATS_SAFETENSORS_H
 #define WB_FORMATS_SAFETENSORS_H
 
@@ -6,14 +6,14 @@
 
 enum {
     WB_SAFETENSORS_LENGTH_BYTES = 8,       /* the header's length, little-endian */
-    WB_SAFETENSORS_MOST_HEADER = 100000000 /* as the format's own library has it */
+    WB_SAFETENSORS_MOST_HEADER = 100000000 /* the limit of the format's own library */
 };
 
 #define WB_SAFETENSORS_METADATA "__metadata__"
 #define WB_SAFETENSORS_SHARED   "weber.shared"
 
-/* An element type of the format. Those that Weber lacks become opaque records with the name as
- * their type. */
+/* An element type of the format. Arrays of a type that Weber lacks become opaque records with the
+ * name as their type. */
 typedef struct wb_safetensors_dtype {
     const char *name;
     int bits;

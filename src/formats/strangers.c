@@ -1,5 +1,5 @@
 /* Recognises files of other programs by their first bytes, zip files by the names in them. Each row
- * says what the file is and how to make one of it that Weber can read. */
+ * says what the file is and how to convert it to a format that Weber can read. */
 #include "formats/strangers.h"
 
 #include <string.h>

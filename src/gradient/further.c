@@ -1,4 +1,4 @@
-/* Products with a Jacobian or Hessian, and what further derivatives share. */
+/* Products with a Jacobian or Hessian, and what Jacobians, Hessians and forward mode share. */
 #include "gradient/further.h"
 
 #include <stdio.h>

@@ -9,7 +9,7 @@ bool wb_is_training(void);
 /* Sets it; returns what it was. */
 bool wb_set_training(bool training);
 
-/* True while only the sizes of what a model makes are asked for. */
+/* True while only the sizes of a model's results are wanted. */
 bool wb_is_sizing(void);
 
 #endif

@@ -1,13 +1,13 @@
 /* The derivative of a scan: a scan in the other direction (Bradbury and others, JAX).
  *
  * The pullback of the body is walked once. What it reads of the forward body is kept for each step
- * as a further output of the forward scan, unless it is a view or elementwise result of something
- * that is there anyway: that is computed again. A forward scan that has been computed already is
- * run once more, with those outputs.
+ * as a further output of the forward scan, unless it is a view or elementwise result of a value
+ * that is kept anyway: then it is computed again. A forward scan that has been computed already is
+ * run again, with those outputs.
  *
- * The cotangent of a captured array is a sum over the steps. Where a step's share is a product or a
- * sum, the factors of all steps side by side give it as one product after the loop; else it is a
- * carry that adds up. */
+ * The cotangent of a captured array is a sum over the steps. If a step's term is a product or a
+ * sum, the factors of all steps are joined, and one product after the loop gives the sum; else a
+ * carry adds up the terms. */
 #include "array/view.h"
 #include "base/memory.h"
 #include "gradient/walk.h"

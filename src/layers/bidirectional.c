@@ -1,4 +1,4 @@
-/* Bidirectional: one layer reads a sequence from its begin, another one from its end. */
+/* Bidirectional: one layer reads a sequence from its beginning, another one from its end. */
 #include "layers/layer.h"
 
 typedef struct wb_bidirectional_layer {

@@ -1,4 +1,5 @@
-/* wb_cache: sequences that come piece by piece. */
+/* wb_cache: sequences that are given piece by piece, with keys and values of earlier pieces
+ * kept. */
 #include "array/state.h"
 #include "gradient/mode.h"
 #include "layers/layer.h"

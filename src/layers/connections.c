@@ -1,4 +1,4 @@
-/* From several arrays to one. */
+/* Connections: functions from several arrays to one. */
 #include "array/use.h"
 #include "layers/layer.h"
 

@@ -1,4 +1,4 @@
-/* ConvTranspose: the way back through a convolution. */
+/* ConvTranspose: the adjoint of a convolution. */
 #include <string.h>
 
 #include "layers/layer.h"

@@ -1,4 +1,4 @@
-/* Parameters and states as trees beside a model, which is applied with them. */
+/* Parameters and states as separate trees, with which a model is applied. */
 #include <weber/parameters.h>
 
 #include <stdio.h>

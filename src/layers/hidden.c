@@ -1,4 +1,4 @@
-/* Hidden states that wait while the model runs on other data. */
+/* Hidden states that are put aside while the model runs on other data. */
 #include "base/memory.h"
 #include "layers/layer.h"
 

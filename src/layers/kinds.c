@@ -1,4 +1,4 @@
-/* What each kind of field does: a section a kind, and the table of all. */
+/* The functions for each kind of field, a section for each kind, and the table of all. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

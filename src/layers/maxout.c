@@ -1,4 +1,4 @@
-/* Maxout: the largest of what several layers make of the same array, element by element. */
+/* Maxout: the elementwise maximum of the results of several layers for the same input. */
 #include "layers/layer.h"
 
 typedef struct wb_maxout_layer {

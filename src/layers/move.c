@@ -1,4 +1,4 @@
-/* Whatever holds arrays, from device to device. */
+/* Moving objects that hold arrays from device to device. */
 #include "array/use.h"
 #include "layers/layer.h"
 #include "ops/ops.h"

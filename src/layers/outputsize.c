@@ -1,4 +1,4 @@
-/* The sizes of what a model makes, without computing. */
+/* The sizes of a model's results, without computing them. */
 #include <string.h>
 
 #include "array/state.h"

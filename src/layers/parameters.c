@@ -1,5 +1,5 @@
-/* The arrays or the layers of a model, one after another: a list is made at the first, and goes
- * with the last or with the scope. */
+/* Loops over the arrays or the layers of a model: a list is made at the first one, and released
+ * after the last or with the scope. */
 #include "base/memory.h"
 #include "layers/layer.h"
 

@@ -1,4 +1,4 @@
-/* Settings: what the rows of a layer's table say of the numbers in its struct. */
+/* Settings: completes and checks the numbers in a layer's struct by the rows of its table. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* TransformerEncoderBlock and TransformerDecoderBlock (Vaswani et al. 2017): attention and a
- * feed-forward part, each with a way around it and a norm. */
+ * feed-forward part, each with a skip connection and a norm. */
 #include "layers/layer.h"
 
 typedef struct block_layer {

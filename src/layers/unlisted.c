@@ -1,5 +1,5 @@
-/* Members of structs of the user's own that no row lists: a layer or an array there is neither
- * trained nor saved, and nothing else would say so. */
+/* Members of the user's own structs that no row lists: a layer or an array there is neither trained
+ * nor saved, so a warning is needed. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Upsample: images made larger, by repeating pixels or between them. */
+/* Upsample: images made larger, by repeating pixels or interpolating between them. */
 #include <math.h>
 #include <weber/device.h>
 

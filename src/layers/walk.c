@@ -1,5 +1,5 @@
-/* A model through a function: new (wb_map), in place (wb_walk), copied, shared with another thread.
- * */
+/* Applies a function to all arrays of a model: to a new model (wb_map), in place (wb_walk); copies
+ * models and shares them with other threads. */
 #include <string.h>
 
 #include "array/use.h"

@@ -1,4 +1,4 @@
-/* WeightNorm: an array of a layer as length and direction. */
+/* WeightNorm: an array of a layer written as length times direction. */
 #include <float.h>
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "ops/build.h"
 
-/* Members of wb_loss_desc that not every loss has. */
+/* Members of wb_loss_desc that not every loss uses. */
 enum {
     WB_LOSS_CLASS_WEIGHTS = 1 << 0,
     WB_LOSS_IGNORE = 1 << 1,
@@ -26,7 +26,7 @@ enum {
     WB_LOSS_AGG = 1 << 13,
     WB_LOSS_WEIGHTS = 1 << 14,
     WB_LOSS_CTC = 1 << 15, /* lengths, blank, zero_infinity */
-    /* what most have */
+    /* what most losses use */
     WB_LOSS_TERMS = WB_LOSS_AGG | WB_LOSS_WEIGHTS,
     WB_LOSS_ELEMENTS = WB_LOSS_TERMS | WB_LOSS_CLASS_WEIGHTS | WB_LOSS_IGNORE | WB_LOSS_DIM
 };
@@ -35,15 +35,17 @@ enum {
 typedef struct wb_loss {
     const char *name;
     const wb_loss_desc *desc;
-    wb_array *p, *y; /* in the type of computing; y as given while it is labels */
+    wb_array *p, *y; /* in the type in which the loss is computed; y as given while it is labels */
     wb_dtype dtype;  /* of the result */
     int dim;
     double eps;
-    /* beside those of the desc, each of which may be NULL: where terms count, bool, and how much */
+    /* in addition to those of the desc; may be NULL: mask (bool) which terms count, weights how
+     * much */
     wb_array *mask, *weights;
 } wb_loss;
 
-/* The defining functions of a loss: that of a desc, which calls make, and that of two arrays. */
+/* Defines the two functions of a loss: the one with a desc, which calls make, and the one with two
+ * arrays. */
 #define WB_LOSS_FUNCTIONS(name, members, make)                                                     \
     wb_array *wb_##name##_make(wb_loss_desc desc) {                                                \
         wb_loss loss;                                                                              \
@@ -53,32 +55,35 @@ typedef struct wb_loss {
         return wb_##name##_make(WB_DESC(loss, p, y));                                              \
     }
 
-/* Checks prediction and settings: all but y's sizes. False with the error. */
+/* Checks the prediction and the settings, but not y's sizes. False with the error recorded. */
 bool wb_loss_begin(wb_loss *loss, const char *name, const wb_loss_desc *desc, unsigned members);
 
-/* y in p's type, of p's sizes or without dimensions; false with the error. */
+/* Converts y to p's type; it must have p's sizes or no dimensions. False with the error
+ * recorded. */
 bool wb_loss_target(wb_loss *loss);
 
-/* Another array of p's sizes, or with 1 in some dimensions, in p's type; NULL with the error. */
+/* Checks another array: p's sizes, or 1 in some dimensions. Returns it in p's type; NULL with the
+ * error recorded. */
 wb_array *wb_loss_other(const wb_loss *loss, const char *what, wb_array *x);
 
-/* The class weights along dim; NULL where there are none and, with the error, on failure. */
+/* The class weights along dim; NULL if there are none, or, with the error recorded, on failure. */
 wb_array *wb_loss_class_weights(const wb_loss *loss);
-/* For a loss with a term for each element: the target, class weights, the mask. Elements that the
- * mask leaves out become 0.5 in prediction and target, where each loss has a slope, so that what is
- * not finite there stays out of the gradient. False with the error. */
+/* For a loss with a term for each element: prepares target, class weights and mask. Elements that
+ * the mask leaves out become 0.5 in prediction and target, where each loss has a finite slope, so
+ * that values there that are not finite do not reach the gradient. False with the error
+ * recorded. */
 bool wb_loss_begin_elements(wb_loss *loss);
-/* Where y is not the label that is ignored, bool; NULL: everywhere. */
+/* Bool: where y is not the ignored label; NULL: everywhere. */
 wb_array *wb_loss_not_ignored(const wb_loss *loss, wb_array *y);
 
-/* w x, or x where a mask w is true; 0 where w is 0 and x infinite or NaN. A weight of 0 has the
- * derivative of any other, x. */
+/* w x, or x where a mask w is true; 0 if w is 0 and x infinite or NaN. The derivative by w is x,
+ * also where w is 0. */
 wb_array *wb_loss_times(wb_array *w, wb_array *x);
 
-/* The terms l by all weights, and agg of them. inside: weights that l is already multiplied by,
- * which the mean's divisor has, too; or NULL. */
+/* Multiplies the terms l by all weights and aggregates them. inside: weights that are in l already,
+ * and belong into the mean's divisor; or NULL. */
 wb_array *wb_loss_aggregate(const wb_loss *loss, wb_array *l, wb_array *inside);
-/* The sum of the terms by all weights, for losses without agg. */
+/* The sum of the terms times all weights, for losses without agg. */
 wb_array *wb_loss_sum(const wb_loss *loss, wb_array *l);
 
 #endif

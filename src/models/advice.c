@@ -1,5 +1,5 @@
-/* What to try where a file does not fit into a model: sizes that are turned, names with a prefix,
- * names of PyTorch. Sentences that are added to the error. */
+/* Hints that are added to an error when a file does not fit a model: transposed sizes, names with a
+ * prefix, names of PyTorch. */
 #include "models/advice.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
-/* A function of the user's says which layers take part in loading. The first such layer of the
- * model's list takes the first such layer of the file's list, and so on. This is worked out once
- * for each pair of lists. */
+/* A user's function says which layers take part in loading. The first such layer of the model's
+ * list takes the first such layer of the file's list, and so on. This is worked out once for each
+ * pair of lists. */
 #include "models/align.h"
 
 #include <stdio.h>

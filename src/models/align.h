@@ -1,11 +1,11 @@
-/* Lists of layers of different length, of which some do not take part: those that are left meet in
- * order. */
+/* Loading between lists of layers of different length: layers that the filter leaves out are
+ * skipped, and the rest are matched in order. */
 #ifndef WB_MODELS_ALIGN_H
 #define WB_MODELS_ALIGN_H
 
 #include "models/load.h"
 
-/* The item of a list that meets each item of another one. */
+/* For each item of a list, the matching item of the source's list. */
 typedef struct wb_aligned {
     const wb_layer_list *list;
     const wb_record *source;
@@ -22,12 +22,12 @@ typedef struct wb_alignment {
 
 enum { WB_LEFT_OUT = -1, WB_UNMATCHED = -2 };
 
-/* Which item of the source's list, from 1, the layer at path takes its arrays from; WB_UNMATCHED
- * with the error recorded. source_path: that of the list. */
+/* The number, from 1, of the item of the source's list that the layer at path takes its arrays
+ * from; WB_UNMATCHED with the error recorded. source_path: path of that list. */
 int64_t wb_align(wb_alignment *alignment, const wb_path *path, const wb_record *list,
                  const char *source_path);
 
-/* Whether child i of a record in the source, at path there, is a layer that does not take part. */
+/* False if child i of a record in the source (at path) is a layer that the filter leaves out. */
 bool wb_takes_layer(const wb_alignment *alignment, const wb_record *record, int64_t i,
                     const wb_path *path);
 

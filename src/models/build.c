@@ -1,6 +1,6 @@
 /* Builds a layer from a term (what the text says), a record (what the file has), or both: the
  * settings come from the term, the arrays from the record. A record that is reached twice becomes
- * one array or layer, so that ties survive. Errors name the path in the model. */
+ * one array or layer, so that ties are preserved. Errors name the path in the model. */
 #include "models/build.h"
 
 #include <limits.h>

@@ -11,20 +11,21 @@ typedef struct wb_building wb_building;
 /* What one layer is made from. */
 typedef struct wb_part {
     wb_building *building;
-    const wb_path *path;     /* where it will be, for messages */
-    const wb_term *term;     /* what the text says; NULL: record is Julia's value itself */
-    const wb_record *record; /* beside a term: its part of the tree, or NULL */
+    const wb_path *path;     /* where it will be in the model, for messages */
+    const wb_term *term;     /* its text; NULL: record is Julia's own struct */
+    const wb_record *record; /* with a term: its part of the tree, or NULL */
 } wb_part;
 
-/* Records "FILE: PATH: ..." and that the arrays can still be loaded; NULL. */
+/* Records an error "FILE: PATH: ..." with a note that the arrays can still be loaded. Returns
+ * NULL. */
 void *wb_part_fail(const wb_part *part, wb_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* A field of its state or struct, wrappers looked through; NULL: it is not there. */
+/* A field of its state or struct, with wrappers removed; NULL: it is not there. */
 const wb_record *wb_part_field(const wb_part *part, const char *name);
 
-/* A function by its name, which is written or Julia's; NULL for the identity. False: an error is
- * recorded. */
+/* Finds a function by name, from the text or from Julia's value; NULL for the identity. False with
+ * the error recorded. */
 bool wb_part_activation(const wb_part *part, const wb_term *term, const wb_record *record,
                         wb_activation **activation);
 
@@ -32,19 +33,19 @@ bool wb_part_activation(const wb_part *part, const wb_term *term, const wb_recor
 
 /* True if the layer's arrays are made, not read. */
 bool wb_part_is_new(const wb_part *part);
-/* What a message on a setting begins with: "Dense: " of a text, "its " of a file's tree. */
+/* The beginning of a message about a setting: "Dense: " for a text, "its " for a file's tree. */
 const char *wb_part_subject(const wb_part *part, char text[WB_NAME_BYTES + 2]);
-/* A layer of the term alone. NULL with an error. */
+/* A layer made from the term alone. NULL with an error. */
 wb_layer *wb_build_new(wb_building *building, const wb_term *term);
-/* The model of a text alone; finish, with the user's pointer, gets it before the text's memory
- * goes, and returns what is to be given back: the same, or NULL. */
+/* A model from a text alone. finish gets it, with the user's pointer, before the text's memory is
+ * released; it returns the model, or NULL. */
 typedef wb_layer *wb_finish_fn(void *user, wb_layer *model);
 wb_layer *wb_build_of_text(const char *text, wb_finish_fn *finish, void *user);
 
 /* A stand-in for the layer of the term, whose sizes are not all known: it is made when the stand-in
  * is applied. NULL with an error. */
 wb_layer *wb_lazy_new(wb_building *building, const wb_term *term);
-/* True if a size in it, not in its layers, is _. */
+/* True if one of its own sizes (not those of layers in it) is _. */
 bool wb_term_has_hole(const wb_term *term);
 
 /* The model at key in the file; on the default device. */

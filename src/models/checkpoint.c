@@ -1,5 +1,5 @@
-/* A folder of checkpoints: numbered files, of which the newest whole one counts and older ones
- * go. */
+/* A folder of checkpoints: numbered files, of which the newest complete one is loaded and older
+ * ones are removed. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The name of a file of the series at path, PATH_MAX bytes. False with the error recorded. */
+/* Writes the name (PATH_MAX bytes) of file `number` of the series at path. False with the error
+ * recorded. */
 bool wb_checkpoint_file(const char *path, int64_t number, char *name);
 
 #endif

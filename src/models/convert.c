@@ -1,4 +1,4 @@
-/* A file's tree into a file of another format. */
+/* Writes the tree of a file to a file of another format. */
 #include <stdlib.h>
 #include <string.h>
 

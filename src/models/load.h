@@ -1,4 +1,4 @@
-/* Loading, whatever the arrays come from. */
+/* Loading arrays into a model, from any source. */
 #ifndef WB_MODELS_LOAD_H
 #define WB_MODELS_LOAD_H
 
@@ -6,8 +6,8 @@
 #include "layers/layer.h"
 
 typedef struct wb_source {
-    const wb_file *file;   /* whose bytes the records are over */
-    const wb_record *root; /* what the model's paths begin at */
+    const wb_file *file;   /* the file whose bytes the records use */
+    const wb_record *root; /* where the model's paths begin */
     const char *noun;      /* for messages: "file" */
 } wb_source;
 
@@ -15,11 +15,11 @@ typedef struct wb_source {
 const wb_record *wb_record_find(const wb_file *file, const wb_record *root, const char *path);
 
 bool wb_record_has_sizes_of(const wb_record *record, const wb_array *x);
-/* On the device and in the type of x, as memory of its own; belongs to the scope. */
+/* A copy of the record's array, on the device and in the type of x; belongs to the scope. */
 wb_array *wb_record_array_like(const wb_file *file, const wb_record *record, const wb_array *x);
 
-/* What the places of desc->model will hold, by desc's filter and partial; its path and key are not
- * looked at. */
+/* Plans what the places of desc->model will hold, by desc's filter and partial; desc's path and key
+ * are ignored. */
 wb_status wb_load_plan(const wb_source *source, const wb_load_desc *desc, wb_exchange *exchange);
 
 #endif

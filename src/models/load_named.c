@@ -1,4 +1,4 @@
-/* A file into objects that there are, all or none: everything is read, checked and computed before
+/* Loads a file into existing objects, all or none: everything is read, checked and computed before
  * the first of them changes. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Whatever can be saved as trees of records. */
+/* All objects that can be saved, as trees of records. */
 #include <string.h>
 
 #include "base/saved.h"

@@ -1,4 +1,4 @@
-/* Models of texts alone, and sizes that follow from an input's. */
+/* Models from texts alone, and sizes that are inferred from an input's. */
 #include <stdio.h>
 #include <string.h>
 

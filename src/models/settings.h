@@ -1,5 +1,4 @@
-/* The settings of layers in files: read from text or Flux's structs, written as Flux.state has
- * them. */
+/* The settings of layers in files: read from text or Flux's structs, written as in Flux.state. */
 #ifndef WB_MODELS_SETTINGS_H
 #define WB_MODELS_SETTINGS_H
 
@@ -7,13 +6,13 @@
 #include "models/build.h"
 
 /* The setting from its term, if the part is text (NULL: it is not written), else from the field of
- * the struct. What is not there stays as it is; a 0 that is there becomes -0.0 or WB_NONE_, which
- * count. False with the error recorded. */
+ * the struct. A setting that is not there stays as it is; a 0 that is there becomes -0.0 or
+ * WB_NONE_, which count as given. False with the error recorded. */
 bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *field,
                      const wb_term *term);
 
-/* Their kinds, by wb_field_kind: read sets what a source has, write makes the record of
- * Flux.state. */
+/* Kinds of settings, by wb_field_kind: read sets the value from a source, write makes the record
+ * for Flux.state. */
 struct wb_source;
 typedef struct wb_file_row {
     bool (*read)(const struct wb_source *source);
@@ -21,7 +20,7 @@ typedef struct wb_file_row {
 } wb_file_row;
 extern const wb_file_row wb_file_rows[WB_FIELD_KINDS];
 
-/* What Flux.state says of it; NULL on failure. */
+/* The record of the setting in Flux.state; NULL on failure. */
 wb_record *wb_setting_record(wb_arena *arena, const wb_layer *layer, const wb_field *field);
 
 #endif

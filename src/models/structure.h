@@ -1,4 +1,4 @@
-/* The structure of a model as text, written; term.h reads it. */
+/* Writes the structure of a model as text; term.h reads it. */
 #ifndef WB_MODELS_STRUCTURE_H
 #define WB_MODELS_STRUCTURE_H
 
@@ -9,7 +9,7 @@
  * a transpose of another. In the arena; NULL with the error recorded. */
 const char *wb_structure_text(wb_layer *model, wb_arena *arena);
 
-/* The text's name: that of the model's key and "_structure". */
+/* The key of this text: the model's key and "_structure". */
 const char *wb_structure_key(const char *key, wb_arena *arena);
 
 #endif

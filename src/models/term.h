@@ -1,10 +1,10 @@
-/* The structure of a model as text, read: what a person writes for it in Flux.
+/* Reads the structure of a model from text, as a person writes it in Flux.
  *
  *     Chain(Conv((5, 5), 1 => 6, relu; pad = 2), MaxPool((2, 2)), flatten, Dense(256 => 10))
  *     layers.2.weight = transpose(layers.1.weight)
  *
- * Nothing is looked up or computed here. Nothing is recursive on the text's word, and a term takes
- * no more memory than a small multiple of its text. */
+ * Nothing is looked up or computed here. Recursion does not depend on the text, and a term takes at
+ * most a small multiple of its text's memory. */
 #ifndef WB_MODELS_TERM_H
 #define WB_MODELS_TERM_H
 
@@ -28,8 +28,8 @@ typedef struct wb_term {
     int64_t integer;       /* integer; bool: 0 or 1 */
     double real;           /* real */
     struct wb_term *first; /* in it */
-    struct wb_term *next;  /* beside it */
-    const char *text;      /* where it stands */
+    struct wb_term *next;  /* the next term beside it */
+    const char *text;      /* where it is in the text */
     int64_t text_bytes;
 } wb_term;
 
@@ -48,18 +48,19 @@ typedef struct wb_structure {
 
 enum { WB_TERM_DEPTH = WB_RECORD_DEPTH };
 
-/* Reads text into the arena; where is for messages. WB_ERROR_FORMAT if it is not such a text. */
+/* Parses text into the arena; `where` is for messages. WB_ERROR_FORMAT if it is not such a text. */
 wb_status wb_structure_read(wb_structure *structure, const char *text, const char *where,
                             wb_arena *arena);
 
-/* The i-th term without a key, from 0; the one with this key. NULL: there is none. */
+/* The i-th term without a key, from 0; and the term with this key. NULL: there is none. */
 const wb_term *wb_term_at(const wb_term *term, int64_t i);
 const wb_term *wb_term_keyed(const wb_term *term, const char *key);
 
-/* The shortest number that is read as this one exactly: 0.5, 0.1, 0.1f0 for what is a float's. */
+/* The shortest text that is read as exactly this number: 0.5, 0.1; 0.1f0 if it is a float's
+ * value. */
 void wb_real_text(double value, char *text, size_t size_bytes);
 
-/* Characters that names and keys are written with as they are; others stand in var"...". */
+/* True if a name or key can be written as it is; others are written as var"...". */
 bool wb_is_word(const char *text);
 
 #endif

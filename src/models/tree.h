@@ -5,11 +5,11 @@
 #include "formats/record.h"
 #include "layers/layer.h"
 
-/* What was met, and its record: what is met again is shared. A layer is met in its model and, with
- * another leaf, elsewhere. */
+/* An object that was met, and its record, which is shared if it is met again. A layer can be met in
+ * its model and, with another leaf function (owner), in an optimiser. */
 typedef struct wb_met {
     const void *object;
-    const void *owner; /* the maker's at that time */
+    const void *owner; /* the maker's owner at that time */
     wb_record *record;
 } wb_met;
 
@@ -28,26 +28,29 @@ struct wb_tree_maker {
     int64_t count, capacity;
     int depth;
     wb_tree_leaf *leaf; /* NULL: the array itself */
-    const void *owner;  /* of what leaf tells of */
+    const void *owner;  /* the object whose arrays leaf returns */
 };
 
 /* The records' arrays belong to the scope. NULL on failure. */
 wb_record *wb_tree_of_array(wb_tree_maker *maker, wb_array *x);
 wb_record *wb_tree_of_layer(wb_tree_maker *maker, wb_layer *layer);
-/* A state's, as it is for files; an open file's own, which holds as long as that is open. */
+/* The tree of an open file, valid as long as that is open; of a wb_state, as it is written to
+ * files. */
 wb_record *wb_tree_of_file(wb_tree_maker *maker, const wb_file *file);
-/* True if each has a name, and is there and this thread's. */
+/* True if each object has a name, is not NULL, and belongs to this thread. */
 bool wb_may_use_named(const char *function, int64_t count, const wb_named *objects);
-/* Before a tree is made of them: rank 0 gets the whole states of optimisers whose states are
- * divided among ranks, which all have to call this; then whether this rank has them all. */
+/* To be called by all ranks before trees are made: rank 0 gets the whole states of optimisers whose
+ * states are divided among ranks. wb_are_gathered_here says whether this rank has them all. */
 wb_status wb_gather_objects(int64_t count, const wb_named *objects);
 bool wb_are_gathered_here(int64_t count, const wb_named *objects);
 void wb_drop_gathered_objects(int64_t count, const wb_named *objects);
 
-/* Of whatever can be saved (objects.c): those, optimisers, and what has numbers for files. */
+/* The tree of any object that can be saved (objects.c): the above, optimisers, and objects with
+ * numbers for files. */
 wb_record *wb_tree_of_object(wb_tree_maker *maker, const wb_named *named);
 
-/* The record of what was met with the maker's present owner, or NULL; and the other way. */
+/* Finds the record of an object that was met with the maker's current owner, or NULL;
+ * wb_tree_remember adds one. */
 wb_record *wb_tree_known(const wb_tree_maker *maker, const void *object);
 wb_record *wb_tree_remember(wb_tree_maker *maker, const void *object, wb_record *record);
 

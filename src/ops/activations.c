@@ -1,4 +1,4 @@
-/* Activations and their kin that are not functions of one number alone. */
+/* Activations and similar functions that are not functions of one number alone. */
 #include <math.h>
 
 #include "array/thread.h"

@@ -1,5 +1,5 @@
-/* Positions of the largest elements. A call finds them in runs of a dimension, and gives a position
- * for each; of many runs, those of the largest are looked at again. */
+/* Positions of the largest elements. A call finds one position in each run of elements along a
+ * dimension; if there are several runs, the same is done with the elements at these positions. */
 #include "ops/check.h"
 
 /* A dimension of more than MOST elements is looked through in runs: devices give each an item. */

@@ -1,6 +1,6 @@
 /* Attention, and rotary positions. Attention is a call that a backend may take, which then works in
- * tiles and stores no scores; and an expression of products, softmax and selects, from which
- * derivatives of any order follow. */
+ * tiles and stores no scores. It is also an expression of products, softmax and selects, which
+ * gives derivatives of any order. */
 #include <math.h>
 #include <string.h>
 

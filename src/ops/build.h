@@ -1,5 +1,5 @@
-/* The builder calls in which rows write derivatives and expansions. They make nodes, owned by the
- * scope. */
+/* The functions and macros with which rows write derivatives and expansions. They make nodes, which
+ * the scope owns. */
 #ifndef WB_OPS_BUILD_H
 #define WB_OPS_BUILD_H
 
@@ -44,7 +44,7 @@
 
 /* ---- parts of rows (parts.c) ---- */
 
-/* The derivatives of pow by x, and by y where o = x^y. */
+/* The derivatives of pow: by x, and by y, with o = x^y. */
 wb_array *wb_pow_slope(wb_array *x, wb_array *y);
 wb_array *wb_pow_rise(wb_array *x, wb_array *o);
 #define POW_SLOPE(x, y) wb_pow_slope(x, y)

@@ -1,6 +1,6 @@
 /* Einstein's sums: arrays are multiplied from left to right, each pair as one batched matrix
- * product between permutations and reshapes; what no later array and not the result names is summed
- * as early as it can be. */
+ * product between permutations and reshapes; an index that neither a later array nor the result has
+ * is summed as early as possible. */
 #include <string.h>
 
 #include "ops/build.h"

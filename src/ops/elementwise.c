@@ -1,4 +1,4 @@
-/* Elementwise operations: the functions that the rows of ops.def promise, and their derivatives. */
+/* Elementwise operations: the functions for the rows of ops.def, and their derivatives. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Gather and scatter_add. Attribute 0: the dimension; 1: the number of what messages call a bad
- * index that a device finds, 0: the operation's name. */
+/* Gather and scatter_add. Attribute 0: the dimension; 1: the number (origin) of the name that
+ * errors of a device give a bad index, 0: the operation's name. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* C numbers beside arrays of whole numbers. The rule stands at the top of weber/ops.h. */
+/* C numbers combined with arrays of whole numbers. The rule is at the top of weber/ops.h. */
 #include <math.h>
 
 #include "ops/build.h"

@@ -13,7 +13,7 @@ typedef enum wb_kind {
     WB_KIND_SOURCE,
     WB_KIND_ELEMENT,  /* an instruction of a program */
     WB_KIND_MACRO,    /* expanded to others when planned */
-    WB_KIND_CALLABLE, /* that too, and programs know it by its name */
+    WB_KIND_CALLABLE, /* the same, and programs list it by its name */
     WB_KIND_VIEW,
     WB_KIND_JOIN, /* copies of its inputs into parts of the result */
     WB_KIND_REDUCE,
@@ -34,12 +34,12 @@ typedef enum wb_type_class {
  * have the broadcast size; the walk sums them. */
 typedef void wb_vjp_fn(wb_array *o, wb_array *g, const bool *want, wb_array **out);
 
-/* The node in terms of other operations; parts[0] .. for an operation of several results, after
- * them what wb_describe_callable wants to know. False: out of memory. */
+/* Writes the node in terms of other operations: parts[0], or one for each of several results; then
+ * nodes that wb_describe_callable needs. False when out of memory. */
 typedef bool wb_expand_fn(wb_array *node, wb_array **parts);
 
-/* What programs are to know of a callable by name: operands are nodes that the expansion reads. The
- * sizes are those of wb_callable in weber/plugin.h. */
+/* What a program lists about a callable: its name, and as operands nodes that the expansion reads.
+ * The sizes are those of wb_callable in weber/plugin.h. */
 enum { WB_OFFER_INPUTS = 12, WB_OFFER_RESULTS = 4, WB_OFFER_NUMBERS = 8 };
 typedef struct wb_offer {
     const char *name;
@@ -47,11 +47,11 @@ typedef struct wb_offer {
     double numbers[WB_OFFER_NUMBERS];
     int input_count, result_count;
 } wb_offer;
-/* Of an expanded node; false: nothing. */
+/* Fills in the offer for an expanded node; false: there is none. */
 bool wb_describe_callable(wb_array *node, wb_array *const *parts, wb_offer *offer);
 
-/* An example of the row for the gradient checker: arrays of these sizes filled between lo and hi,
- * and what to call. */
+/* An example for the gradient checker: arrays of these sizes, filled with numbers between lo and
+ * hi, and the function to call. */
 typedef struct wb_check {
     int count;
     struct {
@@ -78,7 +78,7 @@ typedef struct wb_op_row {
 
 extern const wb_op_row wb_op_rows[WB_OP_COUNT];
 
-/* What the rows of ops.def refer to; each stands in its family's file. */
+/* Functions that the rows of ops.def name; each is in its family's file. */
 wb_vjp_fn wb_vjp_select, wb_vjp_cast, wb_vjp_copy, wb_vjp_reshape, wb_vjp_permute, wb_vjp_slice,
     wb_vjp_expand, wb_vjp_slice_put, wb_vjp_pad, wb_vjp_concat, wb_vjp_sum, wb_vjp_max_reduce,
     wb_vjp_mean, wb_vjp_normalise, wb_vjp_logsumexp, wb_vjp_softmax, wb_vjp_logsoftmax,
@@ -104,17 +104,18 @@ bool wb_is_matmul_fast(wb_dtype dtype);
 
 /* ---- C numbers beside whole numbers: the rule of weber/ops.h ---- */
 
-/* True unless dtype is of whole numbers and c none of them; false with the error, which names
+/* True unless dtype is an integer type that does not hold c; false with an error that names
  * both. */
 bool wb_check_number(const char *function, wb_dtype dtype, double c);
-/* x as dtype, where a C number has to be one of dtype's. */
+/* x as dtype; fails if x is a C number that dtype does not hold. */
 wb_array *wb_stored_as(const char *function, wb_array *x, wb_dtype dtype);
-/* x, whole numbers and bool as f32; and the halves, too, where sums or squares could overflow. */
+/* wb_floating: x, with integers and bool cast to f32. The next function casts halves, too, since
+ * sums or squares could overflow. */
 wb_array *wb_floating(wb_array *x);
 wb_array *wb_wide(wb_array *x);
-/* x, whole numbers and bool as i64: as sums, products and running ones are computed. */
+/* x, with integers and bool cast to i64, the type of sums, products and running ones. */
 wb_array *wb_widened(wb_array *x);
-/* True and the value if number is a C number, and x is an array of whole numbers or bool. */
+/* True, with the value, if number is a C number and x is an array of integers or bool. */
 bool wb_is_number_beside(const wb_array *number, const wb_array *x, double *c);
 /* The type in which such an x and c are computed; false with the error. */
 bool wb_type_beside(const char *function, const wb_array *x, double c, wb_dtype *dtype);
@@ -129,56 +130,57 @@ wb_array *wb_binary_node(wb_op op, wb_dtype dtype, wb_array *x, wb_array *y);
 /* Sizes of a and b broadcast together into sizes; the number of dimensions, or -1. */
 int wb_broadcast(int andim, const int64_t *a, int bndim, const int64_t *b, int64_t *sizes);
 
-/* x on the device: a node of its own even where x is there already. The copy happens when it is
+/* x on the device: a new node even if x is there already. The copy is made when the node is
  * evaluated. */
 wb_array *wb_move_node(const wb_device *device, wb_array *x);
 
-/* What all functions that scatter ask: the index has an integer type and positions of updates that
- * fit into base, which is not bool. index, updates and dim become what operations take; false with
- * an error. */
+/* The checks of all scatter functions: index has an integer type, its sizes fit updates, updates
+ * fit into base, and base is not bool. Converts index, updates and dim to the form that operations
+ * take. False with the error recorded. */
 bool wb_scatter_check(const char *function, wb_array *base, wb_array **index, wb_array **updates,
                       int *dim);
 
-/* x in the type that it has on the device, by the policy (weber/device.h). */
+/* x in the element type that the policy (weber/device.h) gives it on the device. */
 wb_array *wb_cast_for(const wb_device *device, wb_array *x, wb_eltype eltype);
 
-/* x, which is moved to where `like` is if it is numbers alone: by itself it would be at home on the
- * default device. */
+/* x; if it is a recipe of numbers alone, moved to the device of `like`, since it would be computed
+ * on the default device otherwise. */
 wb_array *wb_beside(const wb_array *like, wb_array *x);
 
-/* x on the device, its floating type by the policy; x itself where nothing has to change, NULL if x
- * is. */
+/* x on the device, with the floating type of the policy; x itself if nothing changes; NULL if x is
+ * NULL. */
 wb_array *wb_move_array(const wb_device *device, wb_array *x, wb_eltype eltype);
 
-/* x in the opposite order: -x, except where -x wraps (at the least integer, at every u8). */
+/* x in the opposite order, without wrapping: -x of floats, 255 - x of u8, -1 - x of other integers,
+ * not x of bool. */
 wb_array *wb_turned(wb_array *x);
-/* x in a type that keys of sorting have: f32, f64, i32 or i64. */
+/* x in one of the types of sorting keys: f32, f64, i32 or i64. */
 wb_array *wb_keys_of(wb_array *x);
 
-/* True if x lies in host memory, one after another, where looking at it costs nothing. */
+/* True if x is dense in host memory and evaluated, so that reading it costs nothing. */
 bool wb_is_readable(const wb_array *x);
-int64_t wb_whole_at(const wb_array *x, int64_t i); /* of whole numbers that are readable */
-/* Number i of a list of u8, i32, i64 or bool. */
+int64_t wb_whole_at(const wb_array *x, int64_t i); /* element i of readable integers */
+/* Element i of a list of u8, i32, i64 or bool. */
 int64_t wb_whole_in(const void *data, wb_dtype dtype, int64_t i);
 
-/* True if all readable numbers are positions 0 .. size - 1; else the error names `what` ("gather:
- * index") and the first that is not. */
+/* True if x is not readable, or all its numbers are in 0 .. size - 1; else the error has `what`
+ * ("gather: index") and the first number that is not. */
 bool wb_check_positions(const char *what, const wb_array *index, int64_t size);
 
-/* wb_gather, where errors call the index `what` ("logitcrossentropy: label"), after the layers at
- * hand: also the error of a device that finds a bad one when it computes. */
+/* wb_gather whose errors call the index `what` ("logitcrossentropy: label"), after the names of the
+ * current layers; so does the error of a device that finds a bad index later. */
 wb_array *wb_gather_named(const char *what, wb_array *x, wb_array *index, int dim);
-/* Zeros of the index's sizes; to compute them is such an error if it is bad. They are added to what
- * must not be used with a bad index. */
+/* Zeros of the index's sizes, whose computation fails with such an error if the index is bad. Add
+ * them to a value that must not be used with a bad index. */
 wb_array *wb_index_guard(const char *what, wb_array *index, int64_t size);
-/* The index, 0 where it is out of range, which is such an error: what uses it cannot be a second
- * one, which a device might tell first. */
+/* The index with 0 where it is out of range, which is such an error. So the operation that uses it
+ * cannot fail as well, with an error that a device might report first. */
 wb_array *wb_guarded_index(const char *what, wb_array *index, int64_t size);
-/* What a command that finds a bad index is called: the name that its node has, else the
- * operation. */
+/* The name, in errors, of a command that finds a bad index: the name in its node, else the
+ * operation's. */
 const char *wb_index_name(wb_op op, const wb_attributes *attributes);
 
-/* Whether f64 is there and holds the square of every number of x's type. */
+/* Whether the device has f64, and f64 holds the square of every number of x's type. */
 bool wb_fits_f64(const wb_array *x);
 
 /* A pending node with integer attributes. */
@@ -192,15 +194,15 @@ wb_array *wb_node_described(wb_op op, wb_dtype dtype, int ndim, const int64_t *s
 /* Number `index` of the results of a node that has several: a part node. */
 wb_array *wb_result_of(wb_array *node, int index, wb_dtype dtype, int ndim, const int64_t *sizes);
 
-/* g summed to the given sizes (broadcasting backwards). */
+/* g summed to the given sizes: the derivative of broadcasting. */
 wb_array *wb_sum_to(wb_array *g, int ndim, const int64_t *sizes);
 
-/* wb_normalise, then times gain, plus bias, which broadcast with x. NULL if one of them is. */
+/* wb_normalise of x, times gain, plus bias, which broadcast with x. NULL if an argument is NULL. */
 wb_array *wb_normalise_with(wb_array *x, double eps, int ndim, const int64_t *dims, wb_array *gain,
                             wb_array *bias);
 
-/* Mean and variance, divided by n, along dimensions, which stay with size 1: each of both where the
- * other is rounded. NULL with the error. */
+/* Mean and variance (divided by n) along dimensions, which stay with size 1, in the type of x; for
+ * halves both are computed in f32. NULL with the error recorded. */
 typedef struct wb_moments {
     wb_array *mean, *variance;
 } wb_moments;
@@ -218,17 +220,17 @@ bool wb_dims_mask(const char *function, const wb_array *x, int ndim, const int64
 
 /* count elements from start on, `step` apart, within x. */
 wb_array *wb_slice_node(wb_array *x, int dim, int64_t start, int64_t count, int64_t step);
-/* Nodes of the adjoints; zeros of sizes with x in the slice. */
+/* The derivative of a slice: zeros of these sizes with x in the slice. */
 wb_array *wb_slice_put(wb_array *x, int ndim, const int64_t *sizes, int dim, int64_t start,
                        int64_t step);
 
-/* True if x is such a node, with step 1 and still a recipe. */
+/* True if x is such a node with step 1, and has its recipe. */
 bool wb_is_slice_put(const wb_array *x);
-/* Of such nodes, all of the same sizes and type, makes fewer with the same sum: slices that touch
- * are put together by copies. Returns how many are left in the list, in any order; 0: an error. */
+/* Replaces a list of such nodes, of the same sizes and type, by fewer with the same sum: slices
+ * that touch are joined by copies. Returns how many are left, in any order; 0: an error. */
 int wb_join_puts(int count, wb_array **puts);
 
-/* What the calls of these shapes (ops.def) do, as devices get it: the payload of their nodes. */
+/* The description of a call that devices get: the payload of its node. */
 static inline const wb_window_call *wb_window_of(const wb_array *node) {
     return wb_payload_words(node->payload);
 }
@@ -236,29 +238,30 @@ static inline const wb_attention_call *wb_attention_of(const wb_array *node) {
     return wb_payload_words(node->payload);
 }
 
-/* True if a gradient goes through what the operation is made of. */
+/* True if the gradient uses the expansion of the operation. */
 static inline bool wb_expands_for_gradient(int op) {
     return wb_op_rows[op].kind == WB_KIND_CALL && wb_op_rows[op].expand && !wb_op_rows[op].vjp;
 }
 
-/* Type and sizes of a further result of a call that has several, into those members of part. */
+/* Writes type and sizes of a further result of a call to these members of part. */
 void wb_call_result(const wb_array *node, int number, wb_array *part);
 
-/* The same value with memory of its own once it is computed, whatever memory x has by then. */
+/* A copy of x, with memory of its own once it is computed, even if x has no memory then. */
 wb_array *wb_copied(wb_array *x);
 
-/* Of n numbers, whether a 0 stands before one that is given. */
+/* Whether, among n numbers, a 0 (not given) comes before one that is given. */
 bool wb_has_gap(int n, const int64_t *numbers);
-/* Of n numbers, those after the last one that is given (not 0) become equal to it. */
+/* Sets those of n numbers that come after the last one given (not 0) to that one. */
 void wb_repeat_last(int n, int64_t *numbers);
-/* Of three numbers, WB_ALL's for n dimensions: those that are the number before. */
+/* Replaces the marks that WB_ALL put among three numbers by the number before them, for n
+ * dimensions. */
 void wb_spread_all(int n, int64_t *numbers);
-/* The same, and of WB_EACH's those that are a 0: numbers as they count. */
+/* The same, and replaces the marks of WB_EACH by 0: the numbers as they are meant. */
 void wb_plain_numbers(int n, int64_t *numbers);
-/* Fails, with both ways to write it, if only the first of n paddings are given; then WB_NONE_ and
- * WB_SAME_ become what they stand for. pad has three numbers. */
+/* Fails, naming both ways to write it, if only the first of n paddings are given. Else replaces
+ * WB_NONE_ and WB_SAME_ by the numbers that they stand for. pad has three numbers. */
 bool wb_check_padding(const char *function, int n, int64_t *pad);
-/* At least low, and small enough for a window: sizes, strides, dilations and padding all are. */
+/* True if a size, stride, dilation or padding of a window is at least low and not too large. */
 bool wb_window_takes(int64_t value, int64_t low);
 
 #endif

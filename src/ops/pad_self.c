@@ -1,4 +1,5 @@
-/* Padding with what x has itself: gathered, so that gradients add up where elements come twice. */
+/* Padding with elements of x itself, by a gather, so that the gradients of elements that are used
+ * twice add up. */
 #include "array/use.h"
 #include "ops/build.h"
 #include "ops/check.h"

@@ -1,4 +1,4 @@
-/* Parts of the formulas of ops.def that have a name. */
+/* Named parts of the formulas in ops.def. */
 #include "ops/build.h"
 
 /* ---- pow ---- */

@@ -1,5 +1,5 @@
-/* Whole numbers that lie in the host's memory are looked at before they are used: an error can name
- * the call, the layer and the place then. Where they do not, each device finds a bad one. */
+/* Integers in host memory are checked before they are used, so that an error can name the call, the
+ * layer and the place. For others, the device reports a bad one when it computes. */
 #include <stdio.h>
 #include <weber/device.h>
 

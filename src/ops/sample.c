@@ -1,4 +1,4 @@
-/* Random arrays made of uniform ones. */
+/* Random arrays made from uniform ones. */
 #include <math.h>
 
 #include "ops/build.h"

@@ -1,5 +1,4 @@
-/* A body over the steps of a sequence: checks, the trace, and the results with their steps where
- * they are wanted. */
+/* Scans: checks, tracing the body, and the results with the dimension of steps in its place. */
 #include <stdio.h>
 #include <weber/scan.h>
 

@@ -1,4 +1,4 @@
-/* Arrays from nothing and from C memory. */
+/* Arrays without inputs (constants, random numbers), and from C memory. */
 #include <string.h>
 
 #include "array/thread.h"

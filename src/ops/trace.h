@@ -1,4 +1,5 @@
-/* Tracing: a function is called once with placeholders, and what it makes becomes a body. */
+/* Tracing: a function is called once with placeholders, and the nodes that it makes become a
+ * body. */
 #ifndef WB_OPS_TRACE_H
 #define WB_OPS_TRACE_H
 
@@ -9,13 +10,13 @@
 
 /* ---- copies of graphs ---- */
 
-/* Each node is copied once, however many roots lead to it. Begins with stand_in and context set,
+/* Copies each node once, even if several roots lead to it. Initialise it with stand_in and context,
  * the rest zero. */
 typedef struct wb_copier {
-    /* What stands for x in the copy. NULL: x is copied, unless an error is recorded. */
+    /* Returns the replacement of x in the copy. NULL: x is copied, unless an error is recorded. */
     wb_array *(*stand_in)(void *context, wb_array *x);
     void *context;
-    int64_t draws;  /* by how much random counters of the copies are further on */
+    int64_t draws;  /* added to the random counters of the copies */
     wb_table table; /* of nodes, by address */
     wb_array **copies;
     int64_t capacity;
@@ -23,15 +24,15 @@ typedef struct wb_copier {
     int64_t stack_capacity;
 } wb_copier;
 
-/* From now on `copy` stands for x. False when out of memory. */
+/* From now on `copy` replaces x. False when out of memory. */
 bool wb_copier_set(wb_copier *copier, const wb_array *x, wb_array *copy);
-/* The copy of root; NULL with an error recorded. The scope owns the new nodes. */
+/* Returns the copy of root; NULL with an error recorded. The scope owns the new nodes. */
 wb_array *wb_copier_run(wb_copier *copier, wb_array *root);
 void wb_copier_end(wb_copier *copier);
 
 /* ---- traces ---- */
 
-/* What a placeholder stands for: the inputs of a scan, in their order. */
+/* What a placeholder stands for; the inputs of a scan are in this order. */
 typedef enum wb_given {
     WB_GIVEN_CARRY,
     WB_GIVEN_SLICE,
@@ -44,7 +45,7 @@ typedef struct wb_trace {
     int64_t count, capacity;
     struct wb_trace_given {
         wb_array *placeholder; /* in the scope of the trace */
-        wb_array *outer;       /* what it stands for outside, or is a slice of; referred to */
+        wb_array *outer; /* the outside array that it is, or is a slice of; holds a reference */
         wb_given kind;
     } * given;
     uint64_t counter;  /* the random counter when it began */
@@ -57,15 +58,14 @@ typedef struct wb_trace {
  * stand_in, arrays that were made outside become inputs of the scan. */
 bool wb_trace_begin(wb_trace *trace, wb_array *(*stand_in)(void *context, wb_array *x),
                     void *context);
-/* A placeholder; of a slice, for one step of an array whose last dimension is the steps'
- * dimension. */
+/* A new placeholder; for a slice, it is one step of outer, whose last dimension counts the
+ * steps. */
 wb_array *wb_trace_given(wb_trace *trace, wb_given kind, wb_array *outer);
-/* The body that gives these results; the first ones are its carries. NULL with an error recorded.
- * */
+/* The body with these results, of which the first are its carries. NULL with an error recorded. */
 wb_body *wb_trace_close(wb_trace *trace, int32_t nresults, wb_array *const *results);
-/* The inputs of the scan that runs the body: to be released. NULL when out of memory. */
+/* The list of inputs for a scan of the body; the caller releases it. NULL when out of memory. */
 wb_array **wb_trace_inputs(const wb_trace *trace);
-/* Between the two, what is made is outside of the body. */
+/* Nodes that are made between the two calls are outside of the body. */
 void wb_trace_step_out(void);
 void wb_trace_step_in(void);
 /* Ends the tracing; may come twice. The lists stay until wb_trace_end. */
@@ -74,8 +74,8 @@ void wb_trace_end(wb_trace *trace);
 
 /* ---- the node of a scan ---- */
 
-/* Takes over the caller's reference to the body, also on failure; NULL inputs are one. late[0] of
- * the node, which is 0 at first, is added to the random counters of its body ("draws"). */
+/* Makes a scan. Takes over the caller's reference to the body, also on failure (inputs NULL is
+ * one). late[0] of the node, at first 0, is added to the random counters of its body. */
 wb_array *wb_scan_node(wb_body *body, wb_array *const *inputs, int64_t steps, bool reverse);
 /* Result r: a carry after the last step, or an output of all steps, the steps last. */
 wb_array *wb_scan_result(wb_array *scan, int32_t r);

@@ -1,4 +1,4 @@
-/* What a loss hands out beside the loss, and what it was divided by. */
+/* Auxiliary outputs of a loss, and its divisor. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Averages of parameters: rules that keep one, and the model that it makes. */
+/* Averages of parameters: rules that keep one, and the averaged model. */
 #include <string.h>
 
 #include "layers/layer.h"

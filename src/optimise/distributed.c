@@ -1,4 +1,4 @@
-/* Ranks that train one model: the weights of their losses, what they draw. */
+/* Ranks that train one model: the weights of their losses, and their random numbers. */
 #include "optimise/distributed.h"
 
 #include "array/state.h"

@@ -9,20 +9,21 @@ static inline bool wb_is_of_parts(const wb_optimiser *o) {
     return o->is_distributed || o->micro_batches > 0;
 }
 
-/* The loss of a part is to be differentiated as a part of a common one, which is the mean over all
- * that its parts were divided by: so a collective inside it has the derivative that it has in one
- * process. By its weight, as a part of this rank's batch, where a step is built of it at once, else
- * by its share in all ranks'. Nothing where there is one part. */
+/* Set how the loss of a part is weighted before it is differentiated, so that the parts add up to
+ * the gradient of the common mean, and a collective inside the loss has the derivative that it has
+ * in one process. by_count: by the part's weight (its divisor), for a step that is made from it at
+ * once. by_share: by its share in the weights of all ranks. They do nothing if there is one
+ * part. */
 void wb_weigh_by_count(const wb_optimiser *o, const wb_batch *batch, wb_precision *precision);
 void wb_weigh_by_share(const wb_optimiser *o, wb_precision *precision);
 
-/* A sum that another rank has, and this one lacks, becomes zeros, where the optimiser allows that.
- */
+/* Sets gradients that another rank has, and this one lacks, to zeros, if the optimiser allows it
+ * (may_miss). */
 bool wb_fill_missing(wb_optimiser *o);
 
-/* What the loss draws in a step that parts share follows from the seed, the step and the numbers of
- * the observations among those of all parts, of which this is the rank's micro-batch `number`.
- * wb_draws_end goes on with the sequence that wb_draws_begin has left. */
+/* Between the two, random numbers depend on the seed, the step and the numbers of the observations
+ * among those of all parts; this part is the rank's micro-batch `number`. wb_draws_end goes back to
+ * the sequence that was in use before. */
 typedef struct wb_draws {
     uint64_t counter;
 } wb_draws;
@@ -30,7 +31,7 @@ wb_draws wb_draws_begin(const wb_optimiser *o, const wb_batch *whole, const wb_b
                         int64_t number);
 void wb_draws_end(const wb_optimiser *o, wb_draws left);
 
-/* The arrays of rank 0's model into that of each rank (synchronize.c). A collective. */
+/* Copies the arrays of rank 0's model to each rank (synchronize.c). A collective. */
 wb_status wb_synchronize_arrays(wb_layer *model);
 
 #endif

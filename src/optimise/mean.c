@@ -1,17 +1,17 @@
 /* What the parts of a step share: one mean over all of them.
  *
- * A part is a micro-batch of a rank. Part g has a loss l_g that was divided by w_g: by what it says
- * itself (array/divisor.h), else its observations. The loss of one process over all of them is
- * (w_1 l_1 + w_2 l_2 + ...) / (w_1 + w_2 + ...). So losses are differentiated times w_g. States of
- * layers are means over observations. What is to be a mean is added up in the order of the parts'
- * numbers, by the tree that weber/distributed.h tells.
+ * A part is a micro-batch of a rank. Part g has a loss l_g that was divided by w_g: its noted
+ * divisor (array/divisor.h), else its number of observations. The loss of one process over all of
+ * them is (w_1 l_1 + w_2 l_2 + ...) / (w_1 + w_2 + ...). So losses are differentiated times w_g.
+ * States of layers are means over observations. These sums are made in the order of the parts'
+ * numbers, by the tree that weber/distributed.h describes.
  *
- * With ranks alone all of it is one plan: buckets are all-reduced while the backward pass goes on.
- * Micro-batches are computed one after another, each by the same plan, which only gives what is to
- * be added; sums over a rank's, over the ranks, and the step are plans of their own. So nothing
- * that a part computes, and nothing that the step does, depends on who computes what: how a sum is
- * rounded depends on what it is fused with. With a power of two of micro-batches the two trees are
- * one, and bits depend on the number of parts alone. */
+ * With ranks alone all of it is one plan: buckets are all-reduced during the backward pass.
+ * Micro-batches are computed one after another, each by the same plan, which only computes the
+ * terms of the sums; the sums over a rank's micro-batches, the sums over the ranks, and the step
+ * are separate plans, since how a sum is rounded depends on what it is fused with. So the results
+ * do not depend on which rank computes which part. If the number of micro-batches is a power of
+ * two, both trees form one, and the bits depend on the number of parts alone. */
 #include "optimise/mean.h"
 #include "optimise/parts.h"
 #include "optimise/shard.h"

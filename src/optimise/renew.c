@@ -1,4 +1,5 @@
-/* What a step renews: parameters, states and counts, each a slot with what it will hold. */
+/* The arrays that a step replaces: parameters, states and counts, each a slot with its new
+ * value. */
 #include "optimise/renew.h"
 #include "array/state.h"
 

@@ -1,5 +1,5 @@
-/* In which words rows are written: builder calls over the parameter, the gradient, states and
- * settings; and settings of a desc. */
+/* Macros for the rows of rules: expressions over the parameter, the gradient, states and settings,
+ * and tables of the settings in a desc. */
 #ifndef WB_OPTIMISE_ROW_H
 #define WB_OPTIMISE_ROW_H
 
@@ -25,7 +25,7 @@
 #define FLAG(name, flux)                                                                           \
     { #name, WB_SETTING_FLAG, 0, offsetof(DESC, name), flux }
 
-/* wb_rule_make of a desc that a macro has made; else an error. */
+/* wb_rule_make from a desc; an error if no macro has made the desc. */
 wb_rule wb_rule_of_desc(const wb_rule_row *row, const void *desc);
 
 /* decay old + (1 - decay) new */

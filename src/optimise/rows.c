@@ -1,4 +1,4 @@
-/* The rows of weber/rules.h. Settings stand in the order in which files have them. */
+/* The rows of weber/rules.h. Settings are in the order in which files have them. */
 #include <weber/rules.h>
 
 #include <math.h>

@@ -1,10 +1,10 @@
 /* ZeRO stage 1 (Rajbhandari and others 2020): each rank keeps a part of the states, and computes
  * that part of the step.
  *
- * Rules whose steps look at single elements have their arrays cut: rank r has the r-th of N ranges
- * of each, padded with zeros, so that the ranges of several arrays are the columns of one matrix,
- * whose reduce-scatter and all-gather they are. Other rules have whole arrays, each with one of the
- * ranks, the one that has fewest elements so far. A rule without states is not divided. */
+ * For rules with elementwise steps, arrays are cut: rank r has the r-th of N ranges of each, padded
+ * with zeros, so that the ranges of several arrays are the columns of one matrix, whose
+ * reduce-scatter and all-gather they are. For other rules each whole array belongs to one rank, the
+ * one that has the fewest elements so far. A rule without states is not divided. */
 #include "optimise/shard.h"
 
 #include "base/memory.h"

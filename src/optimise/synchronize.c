@@ -1,4 +1,4 @@
-/* What rank 0 holds becomes what all hold. */
+/* Copies what rank 0 holds to all ranks. */
 #include <stdio.h>
 #include <string.h>
 

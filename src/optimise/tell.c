@@ -1,4 +1,4 @@
-/* What a distributed optimiser and its model are, as facts. */
+/* Describes a distributed optimiser and its model by facts, which ranks compare. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Two optimisers that train the same parameters in turn, each with states of its own: said once. */
+/* Warns, once, of two optimisers that train the same parameters in turn, each with its own
+ * states. */
 #include "array/thread.h"
 #include "layers/layer.h"
 #include "optimise/optimiser.h"

@@ -1,11 +1,11 @@
-/* The mutexes of the library, in one table: a process that forks holds them all meanwhile, so that
- * the child finds none that a thread of its parent's holds for ever, and nothing half changed.
+/* The mutexes of the library, in one table. fork takes them all, so that in the child none is held
+ * by a thread that does not exist there, and no data is half changed.
  *
- * A thread that holds a lock takes only later ones of the list; debug builds end the program where
- * one does not. A backend in a shared object, or a transport, has mutexes of its own, which are no
- * part of the table: a child never calls what its parent has opened there (src/device/gone.c,
- * check_process in src/ranks/group.c). scripts/check_locks finds a mutex that stands in neither the
- * list nor the table of members below. */
+ * A thread that holds a lock may take only later ones in the list; debug builds abort otherwise. A
+ * backend in a shared object, or a transport, has mutexes of its own, which are not in the table: a
+ * child never calls what its parent has opened there (src/device/gone.c, check_process in
+ * src/ranks/group.c). scripts/check_locks finds a mutex that is neither in the list nor in the
+ * table of members below. */
 #ifndef WB_PLATFORM_LOCKS_H
 #define WB_PLATFORM_LOCKS_H
 
@@ -33,9 +33,9 @@
 
 /* Mutexes that are members, or belong to a plugin:
  *
- *     src/device/device.h       device: DEVICES' hooks hold it and make it anew; relay: a copy's,
+ *     src/device/device.h       device: DEVICES' hooks hold it and remake it; relay: a copy's,
  *                               which a child of fork does not make
- *     src/data/prefetch.h       a loader's: FILLS' hooks hold it and make it anew
+ *     src/data/prefetch.h       a loader's: FILLS' hooks hold it and remake it
  *     src/data/getobs.c         of one fill, on its stack: no fill is in progress during a fork
  *     backends/common/          plugins
  *     backends/cuda/            a plugin
@@ -55,18 +55,18 @@ void wb_lock_give(wb_lock lock);
 /* For pthread_cond_wait, by the thread that has taken it. */
 pthread_mutex_t *wb_lock_mutex(wb_lock lock);
 
-/* What a fork has to do besides, NULL: nothing: with the lock held, before it and after it in the
- * parent, and in the child, whose only thread is the one that forked. */
+/* Further work of a fork, with the lock held: before it, and after it in the parent and in the
+ * child, whose only thread is the one that forked. NULL: nothing. */
 typedef struct wb_fork_hooks {
     void (*before)(void), (*after)(void), (*in_child)(void);
 } wb_fork_hooks;
 
-/* Any number of times, with the same hooks, which stay. */
+/* Sets the hooks, which must stay valid. May be called again with the same hooks. */
 void wb_lock_on_fork(wb_lock lock, const wb_fork_hooks *hooks);
 
-/* Between the two this thread does what a fork would wait for. If it forks itself, or with a lock
- * taken, the fork waits for nothing: its child may call nothing of the library that another thread
- * was in the middle of. */
+/* Between the two, this thread does work that a fork in another thread waits for. If this thread
+ * forks then, or with a lock taken, the fork waits for nothing, and the child may not call what
+ * another thread was in the middle of. */
 void wb_fork_exempt_begin(void);
 void wb_fork_exempt_end(void);
 

@@ -1,13 +1,13 @@
-/* Texts of strangers for a terminal: what would steer it is spelled out. The library's default log
- * and the command line tool share this. */
+/* Untrusted text for a terminal: control characters are escaped. The library's default log and the
+ * command line tool share this. */
 #ifndef WB_PLATFORM_PLAIN_H
 #define WB_PLATFORM_PLAIN_H
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Bytes of the letter that begins here; 0: no UTF-8. Overlong and surrogate forms are let
- * through. */
+/* Length in bytes of the UTF-8 character that begins here; 0: not UTF-8. Overlong and surrogate
+ * forms are accepted. */
 static inline int wb_letter_bytes(const unsigned char *text) {
     const int bytes = text[0] < 0x80                      ? 1
                       : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
@@ -19,8 +19,8 @@ static inline int wb_letter_bytes(const unsigned char *text) {
     return bytes;
 }
 
-/* U+0080 to U+009F steer terminals too, and so do the marks that turn the direction of writing:
- * U+202A to U+202E and U+2066 to U+2069. */
+/* U+0080 to U+009F control terminals, too, and so do the marks that change the direction of
+ * writing: U+202A to U+202E and U+2066 to U+2069. */
 static inline bool wb_letter_steers(const unsigned char *letter) {
     const bool turns =
         letter[0] == 0xe2 && ((letter[1] == 0x80 && letter[2] >= 0xaa && letter[2] <= 0xae) ||
@@ -29,13 +29,13 @@ static inline bool wb_letter_steers(const unsigned char *letter) {
            turns;
 }
 
-/* Adds the text to `used` bytes that are in out, ended, as much as there is room for; returns how
- * many there are then. Control characters and what is no UTF-8 become \x1b; a line end stays where
- * keeps_lines says so, with two spaces after it, so that no line looks as if it were another one's
- * first. */
+/* Appends as much of the text as there is room for to `used` bytes in out, ended by 0; returns the
+ * new number of bytes. Control characters and bytes that are not UTF-8 are written as \x1b (their
+ * code). With keeps_lines a line end stays and gets two spaces after it, so that no later line
+ * looks like the first line of another message. */
 static inline size_t wb_plain_text(char *out, size_t size_bytes, size_t used, const char *text,
                                    bool keeps_lines) {
-    enum { MOST = 8 }; /* of one letter, with the end */
+    enum { MOST = 8 }; /* bytes of one escaped character, with the final 0 */
     for (const unsigned char *at = (const unsigned char *)text; *at && used + MOST < size_bytes;) {
         const int bytes = wb_letter_bytes(at);
         const bool is_plain = bytes > 0 && !wb_letter_steers(at);

@@ -1,4 +1,4 @@
-/* What the system says of the processor. */
+/* Properties of the processor, from the operating system. */
 #ifndef WB_PLATFORM_PROCESSOR_H
 #define WB_PLATFORM_PROCESSOR_H
 
@@ -14,11 +14,11 @@ typedef enum wb_processor_feature {
     WB_ARM_BF16,        /* products and conversion of bfloat16 (FEAT_BF16) */
 } wb_processor_feature;
 
-/* True if processor and system have it, and give it to this process: tiles are asked for. False for
- * those of other processors. */
+/* True if processor and system have the feature and this process may use it (for AMX tiles it asks
+ * for permission). False for features of other architectures. */
 bool wb_platform_processor_has(wb_processor_feature feature);
 
-/* The name of the processor; "" where the system does not tell. */
+/* The name of the processor; "" if unknown. */
 void wb_platform_processor_name(char *text, size_t size_bytes);
 
 #endif

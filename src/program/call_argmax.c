@@ -1,4 +1,4 @@
-/* argmax: an item for each run. */
+/* argmax: one item computes one run. */
 #include "program/call_source.h"
 #include <src/program/call_common.txt.h>
 

@@ -4,9 +4,9 @@
 
 #include "program/call_source.h"
 
-/* OFFSETS(product): declares offset_a, offset_b and offset_c, in elements. Lists that are sums over
- * a few dimensions, as they come from strided or repeated arrays, become words; any others stand in
- * the text. */
+/* Defines OFFSETS(product), which declares offset_a, offset_b and offset_c, in elements. Offsets
+ * that are sums over a few dimensions (strided or repeated arrays) are computed from words of the
+ * block; others are a list in the text. */
 void wb_call_batch(wb_call_source *source, const wb_matmul_call *product);
 
 #endif

@@ -1,4 +1,4 @@
-/* Running sums: an item for each row. */
+/* Running sums: one item computes one row. */
 #include "program/call_source.h"
 #include <src/program/call_common.txt.h>
 

@@ -1,4 +1,4 @@
-/* merge_runs: an item for each position. */
+/* merge_runs: one item computes one position. */
 #include "program/call_source.h"
 #include <src/program/call_common.txt.h>
 #include <src/program/call_sort.txt.h>

@@ -1,4 +1,4 @@
-/* A call's source in the making.
+/* Building the source of a call.
  *
  * A text consists of lines that differ from call to call, which are preprocessor definitions, and
  * of pieces (call_*.txt) that do not. Functions, kernels and types begin with k_: that is replaced
@@ -57,7 +57,7 @@ void wb_call_constant_at(wb_call_source *source, const char *name, int dimension
  * none. */
 bool wb_call_keys(wb_call_source *source, const char *what);
 
-/* There is an array of `count` elements. */
+/* Notes that the call has an array of `count` elements, which decides whether is_wide. */
 void wb_call_reaches(wb_call_source *source, int64_t count);
 
 /* Reserves scratch memory; #define name: bytes from its beginning. */
@@ -65,14 +65,15 @@ void wb_call_scratch(wb_call_source *source, const char *name, int64_t size_byte
 
 void wb_call_launch(wb_call_source *source, const char *entry, int64_t groups);
 
-/* Enough groups for `items` items with `each` rounds, and no more than a device can want. */
+/* Launches enough groups for `items` items with `each` rounds, but not more than a device can
+ * use. */
 void wb_call_launch_items(wb_call_source *source, const char *entry, int64_t items, int64_t each);
 
-/* The source of the lines and the texts, a list that NULL ends. arguments: those of the command,
- * without the scratch memory. */
+/* Makes the source from the lines and the texts, a list that NULL ends. arguments: the number of
+ * the command's arguments, without scratch memory. */
 wb_source *wb_call_source_finish(wb_call_source *source, int arguments, const char *const *texts);
 
-/* f32 for halves, else the call's type; bytes of it */
+/* the type of arithmetic: f32 for halves, else the call's type */
 wb_dtype wb_call_real(const wb_call *call);
 int64_t wb_call_real_bytes(const wb_call *call);
 
@@ -83,7 +84,7 @@ static inline int64_t wb_call_most(int64_t a, int64_t b) { return a > b ? a : b;
 /* Whether a head of this call has few enough features for its text. */
 bool wb_call_fits_attention(const wb_call *call, const wb_dialect *dialect);
 
-/* One file for each family, as ops.def says. */
+/* The renderers, one file for each family; ops.def names them. */
 typedef wb_source *wb_call_render_fn(const wb_call *call, const wb_dialect *dialect);
 #define WB_CALL(name, shape, x, y, uses, text, doc) wb_call_render_fn wb_call_render_##text;
 #include <weber/ops.def>

@@ -1,11 +1,11 @@
-/* What a command has to do at least, for weber profile. */
+/* The least work of a command, for weber profile. */
 #ifndef WB_PROGRAM_COST_H
 #define WB_PROGRAM_COST_H
 
 #include <weber/plugin.h>
 
 /* Operations on numbers: a multiplication and its addition are two, a function such as exp is one.
- * Bytes: each array, or what is used of it, is read once and written once. */
+ * Bytes: each array, or the part that is used, counts as read or written once. */
 typedef struct wb_cost {
     double operations, read_bytes, written_bytes;
 } wb_cost;

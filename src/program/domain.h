@@ -1,15 +1,15 @@
-/* Fewer dimensions for the same walk. */
+/* Simplifying a domain: fewer dimensions, the same elements in the same order. */
 #ifndef WB_PROGRAM_DOMAIN_H
 #define WB_PROGRAM_DOMAIN_H
 
 #include <weber/plugin.h>
 
-/* Takes dimension d out of the domain and of every access: one of size 1, or one that is joined to
- * another. */
+/* Removes dimension d, which has size 1 or was joined to another, from the domain and all
+ * accesses. */
 void wb_drop_dim(wb_program *program, int d);
 
-/* Makes one dimension d of the dimensions d and d + 1, if every access walks them as one and both
- * are reduced, or neither. */
+/* Joins dimensions d and d + 1 into one, if every access walks them as one, and both or neither are
+ * reduced. */
 bool wb_join_dim(wb_program *program, int d);
 
 #endif

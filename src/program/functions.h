@@ -4,8 +4,8 @@
 
 #include "program/text.h"
 
-/* Appends the definitions of those that `body` names, directly or through others: what stands in
- * front of body. Several texts may be compiled as one: what is defined stays as it is. */
+/* Appends the definitions of the functions that `body` uses, directly or through others; they go in
+ * front of body. Several texts may be compiled as one, so functions are not defined twice. */
 void wb_functions_add(wb_text *text, const char *body);
 
 #endif

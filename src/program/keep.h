@@ -1,4 +1,4 @@
-/* Programs kept as files, for the tests that compile all that the suite makes. */
+/* Saves programs as files, for tests that compile every program of the suite. */
 #ifndef WB_PROGRAM_KEEP_H
 #define WB_PROGRAM_KEEP_H
 

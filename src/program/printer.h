@@ -1,4 +1,4 @@
-/* A program's text in the making.
+/* Printing a program as text.
  *
  * Names in the text: v value of an instruction; p pointer of an access, o its offset (of a pointer
  * in bytes), s its strides; n sizes; i and c positions in the dimensions of rows and of columns, d
@@ -12,11 +12,11 @@
 #include "program/layout.h"
 #include "program/text.h"
 
-/* A number that is a word of the block, or part of the text where there are too many. */
+/* A number that is a word of the block; if there are too many words, part of the text. */
 typedef struct wb_number_word {
     char name[24];
     int64_t value;
-    bool is_place; /* as wide as places are; else 64 bits */
+    bool is_place; /* of the type of places (offsets); else 64 bits */
 } wb_number_word;
 
 typedef struct wb_printer {
@@ -26,8 +26,8 @@ typedef struct wb_printer {
     int32_t buffers; /* scratch included */
     wb_number_word *numbers;
     int64_t number_count, number_capacity;
-    bool are_literals; /* the numbers stand in the text */
-    int32_t most_jobs; /* of a launch; 0: there is but one thing to do */
+    bool are_literals; /* the numbers are literals in the text */
+    int32_t most_jobs; /* most jobs of a launch; 0: no jobs, a launch does one thing */
     uint16_t *late;    /* late words in use */
     int64_t late_count, late_capacity;
     bool *is_uniform; /* by instruction: the same everywhere; computed once in front */
@@ -40,26 +40,27 @@ static inline const wb_instruction *wb_instruction_at(const wb_printer *p, int i
     return &p->layout.program.instructions[i];
 }
 
-/* A constant that is part of the text: what compilers do better with. The others are words of the
- * block, so that a mean over another number of elements, or another scale, is no other text. */
+/* True for a constant that is part of the text, since compilers can optimise with it. Others are
+ * words of the block, so that a mean over another number of elements, or another scale, has the
+ * same text. */
 bool wb_is_literal(const wb_instruction *i);
 
-/* The word of the block that late value number `late` is. */
+/* The index, in the block, of late value number `late`. */
 int wb_late_word(const wb_printer *p, int late);
 
 static inline bool wb_is_tiled(const wb_printer *p) { return p->layout.walk == WB_WALK_TILES; }
 
-/* Items share out the columns of a row. */
+/* True if several items share the columns of a row. */
 static inline bool wb_is_shared(const wb_printer *p) {
     return p->layout.walk == WB_WALK_GROUPS || p->layout.walk == WB_WALK_WARPS;
 }
 
-/* A reduction whose total is complete when the phase ends. */
+/* True for a reduction whose total is complete when the phase ends. */
 static inline bool wb_is_total(const wb_instruction *i, int phase) {
     return wb_is_reduction(i) && i->phase == phase + 1;
 }
 
-/* An item's number among those that share. */
+/* The expression for an item's number among those that share a row. */
 static inline const char *wb_lane(const wb_printer *p) {
     return p->layout.walk == WB_WALK_WARPS ? "lane" : "(wb_i32)WB_LANE";
 }
@@ -68,75 +69,78 @@ static inline const char *wb_lane(const wb_printer *p) {
 
 /* wb_i32 or wb_i64: the type of places */
 const char *wb_place_type(const wb_printer *p);
-/* How a value of the register is declared. */
+/* The type with which a value of this register type is declared. */
 const char *wb_value_type(wb_register type);
 
-/* An instruction's value, as operands name it. */
+/* Prints the name of an instruction's value. */
 void wb_print_value(wb_printer *p, uint16_t number);
-/* What an instruction computes; of a reduction: its result, from the total. */
+/* Prints what an instruction computes; for a reduction, its result from the total. */
 void wb_print_expression(wb_printer *p, uint16_t number);
-/* A load of several elements as they are in memory, l7: declared; number j of it loaded; its
- * value. */
+/* Three parts of a load of several elements, as they are in memory, to an array such as l7: its
+ * declaration, the load of element j, the value of an element. */
 void wb_print_batch(wb_printer *p, uint16_t load, int count);
 void wb_print_batch_load(wb_printer *p, uint16_t load);
 void wb_print_batch_value(wb_printer *p, uint16_t load);
-/* A store, as a statement. */
+/* Prints a store, as a statement. */
 void wb_print_store(wb_printer *p, uint16_t number);
 
 /* ---- place.c ---- */
 
-/* Positions in the given dimensions, as name0, name1, ..., from a number that counts them
- * together. */
+/* Declares positions in the given dimensions, as name0, name1, ..., computed from one number that
+ * counts all of them. */
 void wb_print_positions(wb_printer *p, uint32_t dims, const char *from, char name);
-/* Places at the positions: of the row; of the column, for what is needed. */
+/* Declares the places (offsets) of accesses at the row's positions; the next function, at the
+ * column's positions for what is needed. */
 void wb_print_row_bases(wb_printer *p);
 void wb_print_column_bases(wb_printer *p, const bool *needed);
-/* Some access that is needed goes by positions in the columns' dimensions. */
+/* True if a needed access uses positions in the columns' dimensions. */
 bool wb_is_positioned(const wb_printer *p, const bool *needed);
-/* Positions and places at column c. */
+/* Declares positions and places at column c. */
 void wb_print_column(wb_printer *p, const bool *needed);
 
 /* ---- reduction.c ---- */
 
-/* Sums of floats have totals in f64 where there are such. Those of f32 are added up in f32 for each
- * block of elements first: a loop with f64 in it works on half as many elements at a time. */
+/* True if a reduction adds up blocks of elements first. Sums of floats have totals in f64, if the
+ * device has it; f32 is added up in f32 within a block, since a loop with f64 works on half as many
+ * elements at a time. */
 bool wb_has_blocks(const wb_instruction *reduction);
 const char *wb_total_type(const wb_printer *p, const wb_instruction *reduction);
 const char *wb_accumulator_type(const wb_instruction *reduction);
-/* The total of nothing. */
+/* Prints the start value of a total. */
 void wb_print_start(wb_printer *p, const wb_instruction *reduction);
-/* The result, of the type of values, from the total; the value's step to the accumulator. */
+/* Prints the result, in the type of values, from the total; the next function, how a value is added
+ * to the accumulator. */
 void wb_print_result(wb_printer *p, uint16_t number);
 void wb_print_step(wb_printer *p, uint16_t number);
-/* Statement: `to`, a total, takes in `from`. */
+/* Prints a statement that merges `from` into the total `to`. */
 void wb_print_merge(wb_printer *p, const wb_instruction *reduction, const char *to,
                     const char *from);
 
-/* Statements: what the items that share a row have as totals of the phase becomes the row's total
- * in each of them. */
+/* Prints statements that combine the phase's totals of all items that share a row, so that each
+ * item has the row's total. */
 void wb_print_shared_totals(wb_printer *p, int phase);
 
-/* f32, f64, i32 or i64: what functions are named by */
+/* f32, f64, i32 or i64: the suffix in names of functions */
 const char *wb_register_suffix(int type);
 
 /* ---- walk.c ---- */
 
-/* The walk over the columns for one phase. needed: as for wb_print_kernel. */
+/* Prints the loop over the columns for one phase. needed: as for wb_print_kernel. */
 void wb_print_phase(wb_printer *p, int phase, bool *needed);
 
 /* ---- kernel.c ---- */
 
-/* A loop over the rows of a tile, number j; nothing for one row. */
+/* Opens a loop over the rows j of a tile; prints nothing for one row. */
 void wb_open_rows(wb_printer *p);
 void wb_close_rows(wb_printer *p);
 /* Declares an array with an element for each row of a tile. */
 void wb_print_array(wb_printer *p, const char *type, char name, int number);
 void wb_print_declaration(wb_printer *p, uint16_t number);
 
-/* needed: room for a flag of each instruction. */
+/* Prints the kernel of a launch. needed: scratch, a flag for each instruction. */
 void wb_print_kernel(wb_printer *p, int launch, bool *needed);
 
-/* Stands for the text's hash in the names of its kernels, until it is known. */
+/* A placeholder for the text's hash in the names of its kernels, until the hash is known. */
 #define WB_NAME_BLANK "k@@@@@@@@@@@@@@@@"
 
 #endif

@@ -1,5 +1,5 @@
-/* Sums and largest ones. The largest of floats is found among integers in their order, a NaN above
- * all: a loop over it needs no branch. */
+/* Sums and maxima. The maximum of floats is found by comparing integers with the same order, in
+ * which NaN is the largest, so that the loop needs no branch. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
-/* The thread that carries collectives while the plan goes on: one job after another, in the order
- * in which they were begun.
+/* The thread that runs collectives while the plan runs: one job after another, in the order in
+ * which they were begun.
  *
- * A job of a device's memory is done when it is on the device's queue; then it is on its way, and
- * the thread looks after it between jobs, since nothing else notices what goes wrong there. */
+ * A job of device memory counts as done once it is on the device's queue. Until it has finished
+ * there, the thread checks it between jobs, since nothing else would notice an error. */
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>

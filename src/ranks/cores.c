@@ -1,4 +1,4 @@
-/* Cores for the ranks of one machine, which would fight for them otherwise. */
+/* Divides the cores of a machine among its ranks, which would compete for them otherwise. */
 #include <stdlib.h>
 #include <string.h>
 

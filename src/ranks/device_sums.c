@@ -1,4 +1,4 @@
-/* Sums over ranks of memory of a device, in the order of reduce.c: a program with one load for each
+/* Sums over ranks of device memory, in the order of reduce.c: a program with one load for each
  * rank. Many ranks are added in blocks first, which are whole branches of the tree. */
 #include "ranks/device_sums.h"
 

@@ -1,5 +1,5 @@
 /* Collectives of devices' memory: a transport of the device's vendor, on a queue of its own. The
- * group's other transport goes with it, for what ranks compare and for who has failed. */
+ * group's other transport is used for comparisons and for reports of failed ranks. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-/* Every rank first sends its version and a random number, then a code of what all have sent, which
- * takes the secret to make. The code is SipHash-2-4 (Aumasson and Bernstein 2012); the random
- * numbers keep a code of another run from fitting. */
+/* Every rank first sends its version and a random number, then an authentication code of all these
+ * messages, which cannot be made without the secret. The code is SipHash-2-4 (Aumasson and
+ * Bernstein 2012); because of the random numbers a code from another run is not valid. */
 #include "ranks/greeting.h"
 
 #include <errno.h>

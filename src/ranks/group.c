@@ -1,5 +1,5 @@
-/* The group: joined once for the process, collectives over what the transport carries, and what
- * happens when a rank fails. */
+/* The group: joining it, once for the process; collectives over the transport; and failures of
+ * ranks. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>

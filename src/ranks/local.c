@@ -1,13 +1,13 @@
 /* The transport "local": memory that the processes of one machine share.
  *
  * Each rank has a counter of the steps that it has come to, and two windows, which are used in
- * turn: a rank writes its window, says so, and waits until all have said so; then it may read the
- * others'. A window is written again two steps later, when every rank has said that it has come one
- * step further, and so has read it.
+ * turn: a rank writes its window, increases its counter, and waits until all ranks have done so;
+ * then it may read the other windows. A window is written again two steps later, when the counters
+ * show that every rank has come one step further, and so has read it.
  *
  * A rank that dies is noticed by the lock that it holds on its byte of the segment, which the
- * system takes back; one that is stopped, by its heart, which a thread of its own beats; one that
- * leaves says so. */
+ * system releases; one that is stopped, by a heartbeat, which a separate thread of each rank makes;
+ * one that leaves reports it. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>

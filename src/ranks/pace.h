@@ -1,12 +1,12 @@
-/* A link of a chosen speed, for what is to be known of slower ones: WEBER_PACE=1000us,100MB/s. */
+/* Simulates a slower link: WEBER_PACE=1000us,100MB/s. */
 #ifndef WB_RANKS_PACE_H
 #define WB_RANKS_PACE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A message of b bytes may be taken alpha + b beta after its sender's port is free, and keeps the
- * port busy until then. 0 and 0: as fast as it goes. */
+/* A message of b bytes arrives alpha + b * beta seconds after its sender's port is free, and keeps
+ * the port busy until then. 0 and 0: no delay. */
 typedef struct wb_pace {
     double alpha; /* seconds */
     double beta;  /* seconds per byte */

@@ -1,4 +1,4 @@
-/* Transports that are files. */
+/* Transports in plugin files. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>

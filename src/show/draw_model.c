@@ -1,4 +1,4 @@
-/* A model as a graph for Graphviz: what its layers give, and what they were given. */
+/* A model as a graph for Graphviz: the inputs and results of its layers. */
 #include <stdlib.h>
 #include <string.h>
 

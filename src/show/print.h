@@ -1,4 +1,4 @@
-/* Arrays as text, for what prints other things as well. */
+/* Arrays as text, for callers that print more. */
 #ifndef WB_SHOW_PRINT_H
 #define WB_SHOW_PRINT_H
 

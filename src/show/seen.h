@@ -5,15 +5,15 @@
 #include "array/array.h"
 #include "base/table.h"
 
-/* Arrays, numbered from 0 in the order they were added. Each is held by a reference, so that no
- * later array has its address. Begins as {0}. */
+/* Arrays, numbered from 0 in the order they were added. Holds a reference to each, so that no later
+ * array gets its address. Initialise with {0}. */
 typedef struct wb_seen {
     wb_table table;
     wb_array **arrays;
     int64_t capacity;
 } wb_seen;
 
-/* Adds x, also where it is there already. False when out of memory, with the error recorded. */
+/* Adds x, even if it is there already. False when out of memory, with the error recorded. */
 bool wb_seen_add(wb_seen *seen, wb_array *x);
 
 /* The latest number of x; -1: it was not added. */

@@ -1,4 +1,4 @@
-/* Arrays in Julia's layout: base/arrayshow.jl of Julia 1.10 says what goes where. */
+/* Arrays in Julia's layout, as in base/arrayshow.jl of Julia 1.10. */
 #include <string.h>
 
 #include <weber/show.h>

@@ -1,4 +1,4 @@
-/* The layers that there are, with their settings, as a page. */
+/* A page of all layers with their settings. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What each layer makes of an input of given sizes, and what that costs. */
+/* The result sizes and the cost of each layer for an input of given sizes. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* A model on the data of a loader. */
+/* Evaluates a model on the data of a loader. */
 #include <math.h>
 
 #include <weber/distributed.h>

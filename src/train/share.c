@@ -1,4 +1,4 @@
-/* Rank 0's checkpoint for ranks that do not see its file. */
+/* Sends rank 0's checkpoint to ranks that cannot see its file. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What metrics add up. */
+/* The sums of which metrics are made. */
 #include "train/sums.h"
 
 #include <math.h>

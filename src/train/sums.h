@@ -1,4 +1,4 @@
-/* Sums over the batches of an evaluation, kept where they are computed. */
+/* Sums over the batches of an evaluation, kept on the device that computes them. */
 #ifndef WB_TRAIN_SUMS_H
 #define WB_TRAIN_SUMS_H
 
@@ -11,13 +11,13 @@ typedef enum wb_sum_name {
     WB_SUM_RIGHT,     /* classes */
     WB_SUM_TOP,       /* classes */
     WB_SUM_CONFUSION, /* classes, yes or no */
-    WB_SUM_LOSS,      /* times what it was divided by */
-    WB_SUM_WEIGHT,    /* of that */
-    WB_SUM_SQUARES,   /* numbers: of the differences */
-    WB_SUM_SIZES,     /* numbers: of the differences' absolute values */
+    WB_SUM_LOSS,      /* sum of losses times their divisors */
+    WB_SUM_WEIGHT,    /* sum of these divisors */
+    WB_SUM_SQUARES,   /* numbers: squares of the differences */
+    WB_SUM_SIZES,     /* numbers: absolute values of the differences */
     WB_SUM_TARGETS,   /* numbers: y - shift */
     WB_SUM_TARGET_SQUARES,
-    WB_SUM_SHIFT, /* the first batch's mean of y, of rank 0's; not added up */
+    WB_SUM_SHIFT, /* mean of y in rank 0's first batch; not added up */
     WB_SUMS
 } wb_sum_name;
 
@@ -25,27 +25,27 @@ typedef struct wb_sums {
     const wb_evaluate_desc *desc;
     wb_task task;
     wb_array *of[WB_SUMS];       /* kept; NULL: nothing yet */
-    wb_array **scores, **labels; /* kept, yes or no: p and y of each batch */
+    wb_array **scores, **labels; /* kept, for yes-or-no tasks: p and y of each batch */
     int64_t batches, score_room, label_room;
 } wb_sums;
 
-/* False with the error recorded where a label is to be ignored and the task has none. */
+/* False with the error recorded if a label is to be ignored but the task has no labels. */
 bool wb_sums_take_ignore(const char *function, wb_task task, int64_t ignore);
-/* The settings that are not objects; false with the error recorded. */
+/* Checks the settings that are not objects; false with the error recorded. */
 bool wb_evaluate_check(const char *function, const wb_evaluate_desc *desc);
 
-/* Adds what the batch's prediction p says of the target y; chooses the task at the first. False
- * with an error. The scope that closes next computes it. */
+/* Adds a batch: prediction p and target y; the first one decides the task. False with an error. The
+ * sums are computed when the scope closes. */
 bool wb_sums_add(wb_sums *sums, wb_array *p, wb_array *y);
-/* A loss and what it was divided by; NULL: so many observations. */
+/* Adds a loss and its divisor; NULL: this number of observations. */
 bool wb_sums_add_loss(wb_sums *sums, wb_array *loss, wb_array *divisor, int64_t observations);
-/* Takes back what was added: the sums are there, and 0. */
+/* Sets all sums that exist to 0. */
 bool wb_sums_empty(wb_sums *sums);
-/* The sums of all ranks, each of which has called it. */
+/* Adds up the sums of all ranks, which must all call it. */
 bool wb_sums_join_ranks(wb_sums *sums);
 /* The mean of the losses; 0 where nothing counts. */
 double wb_sums_loss(const wb_sums *sums);
-/* The numbers of the result but loss and observations. */
+/* Fills in the numbers of the result except loss and observations. */
 void wb_sums_read(wb_sums *sums, wb_evaluation *result);
 void wb_sums_free(wb_sums *sums);
 

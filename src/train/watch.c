@@ -1,4 +1,4 @@
-/* Scores that do not become better. */
+/* Watches scores: early stopping and lower rates when they do not improve. */
 #include <math.h>
 
 #include <weber/train.h>
