@@ -137,8 +137,7 @@ wb_status wb_context_leave(void) {
     static const char function[] = "wb_context_leave";
     seat *s = seat_here();
     if (!s || s->count == 0)
-        return wb_fail(WB_ERROR_ARGUMENT, "%s: this thread is in no context that it has entered",
-                       function);
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: this thread has not entered a context", function);
     if (!may_change_to(function, s->count > 1 ? s->entered[s->count - 2]->thread : s->own))
         return wb_error_status();
     leave_last(s);

@@ -14,7 +14,7 @@ static void fail(wb_text *text) {
     if (text->file)
         (void)wb_fail(WB_ERROR_IO, "%s: cannot be written: %s", text->path, strerror(errno));
     else
-        (void)wb_fail(WB_ERROR_MEMORY, "out of memory: a text of %zu bytes was to grow",
+        (void)wb_fail(WB_ERROR_MEMORY, "out of memory: a text of %zu bytes could not grow",
                       text->size);
 }
 

@@ -91,7 +91,7 @@ static bool read_quoted(reader *r, char **to) {
     for (; r->at < r->end; r->at++) {
         if (*r->at == '"' && (r->at + 1 == r->end || r->at[1] != '"')) {
             r->at++;
-            return ends_field(r) || fail_at(r, "text stands behind a closing quote");
+            return ends_field(r) || fail_at(r, "there is text after a closing quote");
         }
         if (*r->at == '"') r->at++;
         r->line += *r->at == (r->csv->has_cr_lines ? '\r' : '\n');

@@ -133,11 +133,12 @@ static bool deliver_gathered(wb_loader *loader, wb_batch *batch) {
 static bool is_current(const wb_loader *loader, const wb_batch *batch) {
     if (batch->turn_ == 0 || (batch->loader_ == loader && batch->turn_ == loader->turns))
         return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT,
-                  batch->loader_ == loader
-                      ? "wb_next: the batch is of an epoch that ended when another one started"
-                      : "wb_next: the batch is of another loader, or was not begun as wb_batch b = "
-                        "{0}");
+    (void)wb_fail(
+        WB_ERROR_ARGUMENT,
+        batch->loader_ == loader
+            ? "wb_next: the batch belongs to an epoch that ended when a new one was started"
+            : "wb_next: the batch is of another loader, or was not begun as wb_batch b = "
+              "{0}");
     return false;
 }
 

@@ -507,7 +507,7 @@ wb_status wb_entry_check(wb_entry *entry) {
     if (loaded && wb_entry_count(entry, reason) > 0) return WB_OK;
     join_functional(names, sizeof names);
     return wb_fail(WB_ERROR_DEVICE,
-                   loaded ? "Backend: %s is not functional: %s. These are: %s."
+                   loaded ? "Backend: %s is not functional: %s. Functional backends are: %s."
                           : "Unavailable backend: %s. %s. Available are: %s.",
                    entry->name, reason, names);
 }

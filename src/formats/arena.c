@@ -27,7 +27,7 @@ void *wb_arena_take(wb_arena *arena, size_t size_bytes) {
     const size_t size = (size_bytes + ALIGN - 1) / ALIGN * ALIGN;
     arena->used_bytes += (int64_t)size;
     if (arena->limit_bytes && arena->used_bytes > arena->limit_bytes)
-        return wb_fail_null(WB_ERROR_FORMAT, "the file claims to hold more than fits into it");
+        return wb_fail_null(WB_ERROR_FORMAT, "its sizes need more data than the file has");
     struct wb_arena_block *block = arena->blocks;
     if (!block || block->size - block->used < size) block = new_block(arena, size);
     if (!block) return NULL;

@@ -22,7 +22,7 @@ bool wb_bson_may_take(wb_bson *b, int64_t size_bytes, int64_t offset) {
     if (b->status != WB_OK) return false;
     if (!arena->limit_bytes || size_bytes + ROUNDED_BY <= arena->limit_bytes - arena->used_bytes)
         return true;
-    wb_bson_fault(b, offset, "the file claims to hold more than fits into it");
+    wb_bson_fault(b, offset, "its sizes need more data than the file has");
     return false;
 }
 

@@ -77,7 +77,7 @@ cJSON *wb_json_parse(const wb_file *file, const char *text, size_t size_bytes, i
     if (json && has_end && end == text + size_bytes) return json;
     cJSON_Delete(json);
     if (json || has_memory(file, size_bytes))
-        (void)wb_file_fault(file, offset + (has_end ? end - text : 0), "this is no JSON");
+        (void)wb_file_fault(file, offset + (has_end ? end - text : 0), "this is not valid JSON");
     return NULL;
 }
 

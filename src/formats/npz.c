@@ -214,7 +214,7 @@ static wb_status read_directory(reader *r) {
     }
     if (place != r->directory + r->directory_bytes)
         return wb_file_fault(r->file, place,
-                             "there is something after the last entry of the "
+                             "bytes follow the last entry of the "
                              "zip directory");
     qsort(r->entries, (size_t)r->count, sizeof *r->entries, by_header);
     for (int64_t i = 1; i < r->count; i++)

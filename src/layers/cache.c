@@ -19,7 +19,7 @@ bool wb_pass_positions(wb_layer *layer, const wb_array *x, int64_t *first) {
     *first = 0;
     if (!p || p->length == 0 || wb_is_sizing()) return true;
     if (wb_is_active(layer)) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "a cache must not be there in training: "
+        (void)wb_fail(WB_ERROR_ARGUMENT, "training does not work with a cache: "
                                          "wb_cache(model, 0) takes it away");
         return false;
     }

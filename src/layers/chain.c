@@ -95,7 +95,7 @@ wb_layer *wb_chain_slice(wb_layer *chain, int64_t first, int64_t last) {
     const int64_t end = begin < 0 ? -1 : place_of(function, list, last);
     if (end >= 0 && end < begin)
         return wb_fail_null(WB_ERROR_ARGUMENT,
-                            "%s: first must not be behind last, got %lld and "
+                            "%s: first must not be after last, got %lld and "
                             "%lld",
                             function, (long long)first, (long long)last);
     wb_layer *slice = end < 0 ? NULL : wb_chain_make(0, NULL);

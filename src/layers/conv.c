@@ -176,7 +176,7 @@ void wb_hint_at_braces(const int64_t *kernel, int64_t in, int64_t out, const wb_
     int n = 0;
     while (n < WB_MOST_SIZES && kernel[n]) n++;
     if (out == 0 && (in == 0 || n == WB_MOST_SIZES) && !weight)
-        wb_error_add("the kernel is %s: its sizes stand in braces, ({3, 3}, 1, 16)",
+        wb_error_add("the kernel is %s: write its sizes in braces, ({3, 3}, 1, 16)",
                      wb_sizes_text(n, kernel));
 }
 

@@ -11,7 +11,7 @@ wb_array *wb_convert_input(wb_array *x, const wb_array *like) {
         wb_log_line(
             WB_LOG_WARN,
             "a layer with %s weights was given %s input, which it converts; wb_cast the data once "
-            "to avoid that (said once)",
+            "to avoid that (this warning is shown once)",
             wb_dtype_name((wb_dtype)like->dtype), wb_dtype_name((wb_dtype)x->dtype));
     return wb_cast(x, (wb_dtype)like->dtype);
 }

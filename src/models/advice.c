@@ -23,9 +23,8 @@ static bool advise_on_prefix(const wb_record *root, const char *path) {
     for (int64_t i = 0; root->names && i < root->count; i++) {
         if (!wb_record_is_container(root->children[i]) || !wb_record_below(root->children[i], path))
             continue;
-        wb_error_add(
-            "there is \"%.60s.%.80s\": a row %.60s.** -> ** of .rename takes the beginning away",
-            root->names[i], path, root->names[i]);
+        wb_error_add("there is \"%.60s.%.80s\": a row %.60s.** -> ** of .rename removes the prefix",
+                     root->names[i], path, root->names[i]);
         return true;
     }
     return false;

@@ -121,8 +121,8 @@ static wb_status convert(wb_file *file, const wb_format *format, const char *to,
     const bool had_some = !is_empty(root);
     if (!leave_out(file, format, root, &out)) return wb_error_status();
     if (had_some && is_empty(root))
-        return wb_fail(WB_ERROR_UNSUPPORTED, "%s: %s cannot hold any of it: %s", to, format->name,
-                       *out.text ? out.text : "there are no arrays");
+        return wb_fail(WB_ERROR_UNSUPPORTED, "%s: %s can hold none of the file's values: %s", to,
+                       format->name, *out.text ? out.text : "there are no arrays");
     if (had_arrays && !wb_record_arrays(root))
         return wb_fail(WB_ERROR_UNSUPPORTED, "%s: no array is left; %s", to,
                        *out.text ? out.text : "the rename table leaves all of them out");

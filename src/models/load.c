@@ -124,7 +124,7 @@ static bool fits(const loading *l, const entry *e) {
                       "%s: %s must be an array of a type that Weber has, but is %.60s in the %s",
                       s->file->path, wb_origin_text(r, e->path), r->type, s->noun);
     else if (r->kind != WB_RECORD_ARRAY)
-        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s must be an array, but is none in the %s",
+        (void)wb_fail(WB_ERROR_SHAPE, "%s: %s must be an array, but is not one in the %s",
                       s->file->path, wb_origin_text(r, e->path), s->noun);
     else if (!wb_record_has_sizes_of(r, x))
         (void)wb_fail(WB_ERROR_SHAPE, "%s: %s is %s in the %s, %s in the model%s", s->file->path,

@@ -36,7 +36,7 @@ static bool check(const char *function, const wb_array *x, int dim, int64_t lo, 
                          function, (long long)lo, (long long)hi);
     else if (sizes[dim] == 0 && (lo > 0 || hi > 0))
         status = wb_fail(WB_ERROR_SHAPE,
-                         "%s: dimension %d of %s is empty, nothing can fill %lld "
+                         "%s: dimension %d of %s is empty, so that no element can fill %lld "
                          "places before and %lld after",
                          function, dim, wb_text_of(x), (long long)lo, (long long)hi);
     else if (__builtin_add_overflow(sizes[dim], lo, &sizes[dim]) ||

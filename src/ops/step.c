@@ -256,7 +256,7 @@ static bool take_step(wb_rule_at *at, const wb_rule_row *row) {
 static bool check_left(const wb_rule_row *row, const char *what, const wb_array *x,
                        const wb_array *like) {
     if (!x && !wb_failed())
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: its step left NULL as %s, without an error",
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: its step returned NULL for %s, without an error",
                       row->name, what);
     if (!x) return false;
     if (x->ndim > 0 && !wb_same_sizes(x, like))
@@ -278,7 +278,8 @@ static bool check_all_left(const wb_rule_at *at, const wb_rule_at *before, const
         if (before->state[k])
             fine = check_left(row, row->states[k].name, at->state[k], before->state[k]);
         else if (at->state[k])
-            fine = wb_fail_null(WB_ERROR_ARGUMENT, "%s: its step set state %d, and it has no such",
+            fine = wb_fail_null(WB_ERROR_ARGUMENT,
+                                "%s: its step set state %d, which the rule does not have",
                                 row->name, k) != NULL;
     }
     return fine;

@@ -349,7 +349,8 @@ static bool check(const wb_setup_desc *desc) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: may_miss is about gradients of some ranks, so "
                                          "it needs .distributed = true");
     else if (desc->may_miss && desc->micro_batches > 0)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: may_miss and micro_batches cannot be together");
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_setup: may_miss and micro_batches cannot be used together");
     else if (desc->compare_every < 0)
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: compare_every must not be negative, got %lld",
                       (long long)desc->compare_every);

@@ -51,7 +51,7 @@ static bool has_no_cache(wb_visitor *visitor, const wb_path *path, wb_layer *lay
     (void)visitor, (void)path;
     if (!p || p->length == 0) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "wb_train_step: micro_batches and the cache of a %s cannot be together: "
+                  "wb_train_step: micro_batches and the cache of a %s cannot be used together: "
                   "wb_cache(model, 0) takes it away",
                   layer->class_->name);
     return false;

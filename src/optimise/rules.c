@@ -84,7 +84,7 @@ static wb_rule check_last(const char *function, wb_rule chain) {
     for (int i = 0; i + 1 < wb_rule_links(&chain) && !chain.is_broken; i++) {
         if (!chain.links[i]->is_last) continue;
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "%s: %s must be the last rule of a chain, and %s stands behind it", function,
+                      "%s: %s must be the last rule of a chain, but %s follows it", function,
                       chain.links[i]->name, chain.links[i + 1]->name);
         chain.is_broken = true;
     }
@@ -210,7 +210,7 @@ static wb_status check_row(const char *function, const wb_rule_row *row) {
 wb_status wb_rule_check(const char *function, const wb_rule *rule) {
     if (rule->is_broken && wb_failed()) return wb_error_status();
     if (rule->is_broken)
-        return wb_fail(WB_ERROR_ARGUMENT, "%s: the rule's maker has failed", function);
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: the rule could not be made", function);
     if (!rule->links[0])
         return wb_fail(WB_ERROR_ARGUMENT,
                        "%s: the rule is empty: make it by wb_adam() or another of weber/rules.h",

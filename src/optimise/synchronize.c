@@ -130,8 +130,7 @@ static void list_numbers(const wb_optimiser *o, rule_numbers *rules, group_numbe
 }
 
 static wb_status fail_impossible(void) {
-    return wb_fail(WB_ERROR_LOST, "%s: rank 0 has sent impossible numbers of an optimiser",
-                   function);
+    return wb_fail(WB_ERROR_LOST, "%s: rank 0 has sent invalid numbers for an optimiser", function);
 }
 
 static bool is_possible(const wb_optimiser *o, const numbers *n) {

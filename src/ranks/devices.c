@@ -191,7 +191,7 @@ static wb_status settle(void) {
         if (status != WB_OK || !goes_on) return status;
         if (wb_clock() - begin > devices.timeout)
             return wb_fail(WB_ERROR_LOST,
-                           "distributed: %s has not come to an end for %g s (WEBER_TIMEOUT)",
+                           "distributed: %s has not finished within %g s (WEBER_TIMEOUT)",
                            devices.transport->name, devices.timeout);
         (void)usleep(20);
     }

@@ -93,7 +93,7 @@ static wb_status fail_version(int rank, const wb_greeting *other) {
     char version[sizeof other->version + 1];
     wb_copy_told(version, sizeof version, other->version, sizeof other->version);
     return wb_fail(WB_ERROR_ARGUMENT,
-                   "distributed: all ranks must be of one version of Weber, but rank %d is of "
+                   "distributed: all ranks must have the same version of Weber, but rank %d is of "
                    "\"%s\", layout %u; this one is of \"%s\", layout %u",
                    rank, version, other->layout, plain.version, LAYOUT);
 }

@@ -84,7 +84,7 @@ static bool agree(const wb_segment *s) {
         return true;
     (void)wb_fail(
         WB_ERROR_ARGUMENT,
-        "distributed: the ranks must be of one version of Weber and of one size of group; "
+        "distributed: the ranks must have the same version of Weber and the same size of group; "
         "rank %d differs from the first: layout %x of %u ranks, here %x of %d",
         s->rank, atomic_load(&shared->layout), atomic_load(&shared->ranks), LAYOUT, s->ranks);
     return false;

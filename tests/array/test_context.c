@@ -147,7 +147,7 @@ static void contexts_nest_and_come_back(void **state) {
     (void)state;
     wb_context *other = wb_context_new();
     assert_int_equal(wb_context_leave(), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "this thread is in no context that it has entered");
+    assert_error(WB_ERROR_ARGUMENT, "this thread has not entered a context");
     enter();
     wb_array *x = wb_keep(wb_vector(1));
     assert_int_equal(wb_context_enter(other), WB_OK);

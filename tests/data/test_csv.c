@@ -121,7 +121,7 @@ static const struct mistake {
     {"a line with fewer fields", "a,b\n1,2\n\n3\n", "line 4 has 1 fields, but line 1 has 2"},
     {"a line with more fields", "a,b\n1,2,3\n", "line 2 has 3 fields, but line 1 has 2"},
     {"a quote that is not closed", "a,b\n1,\"2\n3", "line 2: a quote is not closed"},
-    {"text behind a quote", "a\n\"1\"2\n", "line 2: text stands behind a closing quote"},
+    {"text behind a quote", "a\n\"1\"2\n", "line 2: there is text after a closing quote"},
     {"two columns of one name", "a,b,a\n", "columns 1 and 3 are both called \"a\""},
     {"an empty file", "\n\n", "the file has no lines"},
 };

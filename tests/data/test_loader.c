@@ -350,7 +350,7 @@ static void stale_and_foreign_batches_are_refused(void **state) {
     assert_null(second.x);
     assert_true(wb_next(a, &second));
     assert_false(wb_next(a, &first));
-    assert_error(WB_ERROR_ARGUMENT, "another one started");
+    assert_error(WB_ERROR_ARGUMENT, "a new one was started");
     assert_int_equal(wb_batch_end(&second), WB_OK);
     wb_free(a), wb_free(b);
 }

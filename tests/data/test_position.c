@@ -144,7 +144,7 @@ static void loading_ends_the_epoch_that_runs(void **state) {
     assert_true(wb_next(loader, &batch));
     assert_int_equal(wb_load_named(path_of("place.npz"), {"data", loader}), WB_OK);
     assert_false(wb_next(loader, &batch));
-    assert_error(WB_ERROR_ARGUMENT, "of an epoch that ended");
+    assert_error(WB_ERROR_ARGUMENT, "belongs to an epoch that ended");
     assert_true(wb_next(loader, &again));
     assert_int_equal(again.epoch, 0);
     assert_int_equal(again.index, 1);

@@ -214,7 +214,8 @@ static const row rows[] = {
               ". Available are: CUDA, CPU."},
     {"WEBER_DEVICE is not functional", get_device, "cuda", NULL,
      "WEBER_DEVICE=CUDA\nFAKE_CUDA_COUNT=0\nFAKE_CUDA_WHY=no driver", .log = "",
-     .error = "WEBER_DEVICE=CUDA: Backend: CUDA is not functional: no driver. These are: CPU."},
+     .error = "WEBER_DEVICE=CUDA: Backend: CUDA is not functional: no driver. Functional backends "
+              "are: CPU."},
     {"WEBER_DEVICE is out of range", get_device, "cuda", NULL, "WEBER_DEVICE=CUDA:3\n" THREE_GPUS,
      .log = "", .error = "WEBER_DEVICE=CUDA:3: CUDA(3): there are 3 CUDA devices, 0 to 2"},
     {"WEBER_DEVICE without a number", get_device, "cuda", NULL, "WEBER_DEVICE=CUDA:x", .log = "",
@@ -282,7 +283,7 @@ static const row rows[] = {
      .error = "Unavailable backend: CUDA. " NOT_INSTALLED_CUDA ". Available are: AMDGPU, CPU."},
     {"a backend that is not functional", cuda_0, "cuda", NULL,
      "FAKE_CUDA_COUNT=0\nFAKE_CUDA_WHY=no driver", .log = "",
-     .error = "Backend: CUDA is not functional: no driver. These are: CPU."},
+     .error = "Backend: CUDA is not functional: no driver. Functional backends are: CPU."},
     {"a device that cannot be opened", cuda_0, "cuda", NULL, "FAKE_CUDA_CLOSED=0", .log = "",
      .error = "the driver is busy"},
     {"the old name", amd_0, "amdgpu", NULL, NULL, .device = "AMDGPU(0)",
@@ -305,7 +306,7 @@ static const row rows[] = {
      .error = "Unsupported backend: CUDDA."},
     {"by a text whose backend does not work", named_cuda, "cuda", NULL,
      "FAKE_CUDA_COUNT=0\nFAKE_CUDA_WHY=no driver", .log = "",
-     .error = "Backend: CUDA is not functional: no driver. These are: CPU."},
+     .error = "Backend: CUDA is not functional: no driver. Functional backends are: CPU."},
     {"by no text", named_nothing, "", NULL, NULL, .log = "", .error = "the device's name is NULL"},
 };
 

@@ -272,7 +272,7 @@ static void bent_directories_are_refused(void **state) {
     refuses(&z, "a.npy overlaps with a.npy");
     put_zip(&z, 2, (zip_entry[]){u8_entry("a.npy"), u8_entry("b.npy")});
     z.bytes[z.end + 8] = z.bytes[z.end + 10] = 1;
-    refuses(&z, "there is something after the last entry of the zip directory");
+    refuses(&z, "bytes follow the last entry of the zip directory");
     z.bytes[z.end + 8] = z.bytes[z.end + 10] = 200;
     refuses(&z, "the zip directory is too short for its entries");
     put_zip(&z, 2, (zip_entry[]){u8_entry("a.npy"), u8_entry("b.npy")});

@@ -45,11 +45,11 @@ static const fault_row fault_rows[] = {
     {"an empty header", "", 0, "offset 8: the header must begin with {"},
     {"a header that begins with a space", " {}", 0, "offset 8: the header must begin with {"},
     {"a header that is a list", "[]", 0, "offset 8: the header must begin with {"},
-    {"a header without its end", "{\"a\":" F32_1, 4, "this is no JSON"},
-    {"a bracket too many", "{}}", 0, "offset 10: this is no JSON"},
-    {"something behind the header's end", "{} 1", 0, "offset 11: this is no JSON"},
-    {"a text without its end", "{\"a:1}", 0, "this is no JSON"},
-    {"a comma too many", "{\"a\":" F32_1 ",}", 4, "this is no JSON"},
+    {"a header without its end", "{\"a\":" F32_1, 4, "this is not valid JSON"},
+    {"a bracket too many", "{}}", 0, "offset 10: this is not valid JSON"},
+    {"something behind the header's end", "{} 1", 0, "offset 11: this is not valid JSON"},
+    {"a text without its end", "{\"a:1}", 0, "this is not valid JSON"},
+    {"a comma too many", "{\"a\":" F32_1 ",}", 4, "this is not valid JSON"},
     {"a header that is no UTF-8", "{\"\xff\":" F32_1 "}", 4,
      "offset 10: a byte is not valid UTF-8"},
     {"a UTF-8 surrogate", "{\"\xed\xa0\x80\":" F32_1 "}", 4,
@@ -168,7 +168,7 @@ static void brackets_without_an_end_are_no_stack(void **state) {
     static unsigned char bytes[COUNT + 64];
     write_bytes(NAME, bytes, put_file(bytes, header, 0));
     assert_null(wb_open(test_path));
-    assert_error(WB_ERROR_FORMAT, "this is no JSON");
+    assert_error(WB_ERROR_FORMAT, "this is not valid JSON");
 }
 
 static void names_that_nest_too_deep_are_refused(void **state) {

@@ -130,7 +130,7 @@ static void slices_share_their_layers(void **state) {
     assert_ptr_equal(wb_chain_get(slice, "c"), wb_chain_at(chain, 3));
     assert_sizes(wb_apply(slice, wb_ones(WB_F32, 3, 5)), 1, 5);
     assert_null(wb_chain_slice(chain, 3, 2));
-    assert_error(WB_ERROR_ARGUMENT, "wb_chain_slice: first must not be behind last, got 3 and 2");
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain_slice: first must not be after last, got 3 and 2");
     assert_null(wb_chain_slice(chain, 1, 4));
     assert_error(WB_ERROR_ARGUMENT, "wb_chain_slice: layer must be from 1 to 3");
     wb_free(chain);

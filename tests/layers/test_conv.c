@@ -139,13 +139,13 @@ static void pools(void **state) { /* E19, E22 */
     assert_error(WB_ERROR_ARGUMENT, "MaxPool: kernel must be from 1 to 1048575, got (0)");
     assert_null(wb_conv({3, 1, 16})); /* wb_conv(3, 1, 16), which compilers may warn of */
     assert_error(WB_ERROR_ARGUMENT,
-                 "Conv: in must be positive, got 0; the kernel is (3, 1, 16): its "
-                 "sizes stand in braces, ({3, 3}, 1, 16)");
+                 "Conv: in must be positive, got 0; the kernel is (3, 1, 16): write "
+                 "its sizes in braces, ({3, 3}, 1, 16)");
     assert_null(wb_conv({3, 3, 1}, 16)); /* wb_conv(3, 3, 1, 16) */
     assert_error(WB_ERROR_ARGUMENT, "Conv: out must be positive, got 0; the kernel is (3, 3, 1): "
-                                    "its sizes stand in braces, ({3, 3}, 1, 16)");
+                                    "write its sizes in braces, ({3, 3}, 1, 16)");
     assert_null(wb_conv_transpose({3, 3, 1}, 16));
-    assert_error(WB_ERROR_ARGUMENT, "got 0; the kernel is (3, 3, 1): its sizes stand in braces");
+    assert_error(WB_ERROR_ARGUMENT, "got 0; the kernel is (3, 3, 1): write its sizes in braces");
     assert_null(wb_conv({3, 3}, 16)); /* the channels of the result are missing, no brace */
     assert_string_equal(wb_error_message(), "Conv: out must be positive, got 0");
     wb_clear_error();

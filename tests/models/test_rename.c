@@ -390,7 +390,7 @@ static void what_is_shared_over_and_over_is_refused(void **state) {
     wb_arena_release(&arena);
     wb_file *file = open_saved();
     assert_null(wb_rename(file, wb_file_root(file), ""));
-    assert_error(WB_ERROR_FORMAT, "the file claims to hold more than fits into it");
+    assert_error(WB_ERROR_FORMAT, "its sizes need more data than the file has");
     wb_free(file);
 }
 

@@ -46,7 +46,8 @@ static void one_element_is_repeated_and_none_refused(void **state) {
         assert_sizes(rows[i].pad(none, 0, 1, 0), 3, 0);
         assert_null(rows[i].pad(none, 1, 1, 2));
         snprintf(message, sizeof message,
-                 "pad_%s: dimension 1 of (2, 0) is empty, nothing can fill 1 places before and 2",
+                 "pad_%s: dimension 1 of (2, 0) is empty, so that no element can fill 1 places "
+                 "before and 2",
                  rows[i].name);
         assert_error(WB_ERROR_SHAPE, message);
         assert_null(rows[i].pad(one, 0, -1, 2));

@@ -318,7 +318,7 @@ static void a_cache_is_refused(void **state) {
     assert_null(wb_train_step(loss, model, &batch, NULL, o));
     assert_error(WB_ERROR_ARGUMENT,
                  "wb_train_step: micro_batches and the cache of a MultiHeadAttention cannot be "
-                 "together: wb_cache(model, 0) takes it away");
+                 "used together: wb_cache(model, 0) takes it away");
     assert_int_equal(wb_cache(model, 0), WB_OK);
     assert_non_null(wb_train_step(loss, model, &batch, NULL, o));
     wb_free(o), wb_free(model);
@@ -347,7 +347,7 @@ static void mistakes(void **state) {
                                     "needs .distributed = true");
     assert_null(
         wb_setup(wb_descent(), model, .distributed = true, .may_miss = true, .micro_batches = 2));
-    assert_error(WB_ERROR_ARGUMENT, "wb_setup: may_miss and micro_batches cannot be together");
+    assert_error(WB_ERROR_ARGUMENT, "wb_setup: may_miss and micro_batches cannot be used together");
     wb_optimiser *o = wb_setup(wb_descent(), model, .micro_batches = 4);
     const wb_batch batch = {.x = numbers(3, 8, 0.7), .y = numbers(2, 8, 0.3)};
     int calls = 0;

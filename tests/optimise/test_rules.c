@@ -295,7 +295,7 @@ static void small_steps_add_up_in_f32(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "wb_rule_chain: MixedPrecision must be around the whole rule");
     assert_null(wb_setup(wb_rule_chain(wb_ema(), wb_adam()), model));
     assert_error(WB_ERROR_ARGUMENT,
-                 "wb_rule_chain: EMA must be the last rule of a chain, and Adam stands behind it");
+                 "wb_rule_chain: EMA must be the last rule of a chain, but Adam follows it");
     assert_null(wb_setup(wb_mixed_precision(wb_mixed_precision(wb_adam())), model));
     assert_error(WB_ERROR_ARGUMENT, "wb_mixed_precision: MixedPrecision must be around the whole");
     wb_free(model);
@@ -591,15 +591,15 @@ static const struct {
     wb_rule_row row;
     const char *message;
 } steps_of_own[] = {
-    {OWN(gives_nothing), "Own: its step left NULL as what it returns, without an error"},
+    {OWN(gives_nothing), "Own: its step returned NULL for what it returns, without an error"},
     {OWN(gives_more), "Own: what it returns must be (2), but its step left (4)"},
     {OWN(gives_integers), "Own: what it returns must be f32, but its step left i32"},
     {OWN(fails), "add: sizes (2) and (7) do not broadcast"},
     {OWN(reads), "item: cannot be called inside the body of a scan or the step of a rule"},
-    {OWN(loses_its_state), "Own: its step left NULL as s, without an error"},
+    {OWN(loses_its_state), "Own: its step returned NULL for s, without an error"},
     {OWN(turns_its_state), "Own: s must be (2), but its step left (4)"},
-    {OWN(invents_a_state), "Own: its step set state 1, and it has no such"},
-    {OWN(loses_good), "Own: its step left NULL as good, without an error"},
+    {OWN(invents_a_state), "Own: its step set state 1, which the rule does not have"},
+    {OWN(loses_good), "Own: its step returned NULL for good, without an error"},
     {OWN(names_nothing), "wb_setting: the name is NULL"},
     {OWN(opens_a_scope), "Own: its step opened a scope and did not close it"},
 };

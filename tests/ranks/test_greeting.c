@@ -154,8 +154,8 @@ static void memory_of_others(void **state) {
         {NULL, leave},
         {"can be opened by other users", open_to_others},
         {"can be opened by other users", open_to_group},
-        {"must be of one version of Weber and of one size of group", other_layout},
-        {"must be of one version of Weber and of one size of group", other_ranks},
+        {"must have the same version of Weber and the same size of group", other_layout},
+        {"must have the same version of Weber and the same size of group", other_ranks},
     };
     char name[64];
     (void)snprintf(name, sizeof name, "/weber-test-memory-%d", (int)getpid());
