@@ -479,7 +479,9 @@ static void call(calls *c) {
     memset(c->lists, 0, sizeof c->lists);
     if (is_verbose) (void)fprintf(stderr, "%s\n", c->function);
     const bool is_last = wb_thread_get()->scope_count == c->depth + 1;
-    if (is_last && strcmp(c->function, "wb_scope_close") == 0) return;
+    const bool closes =
+        strcmp(c->function, "wb_scope_close") == 0 || strcmp(c->function, "wb_scope_leave") == 0;
+    if (is_last && closes) return;
     call_count++;
     calls_rows[number].call(c);
     if (is_verbose && wb_failed()) (void)fprintf(stderr, "    %s\n", wb_error_message());

@@ -380,11 +380,11 @@ CHAR, FLAG = ctypes.c_char, ctypes.c_bool
 
 
 class Desc(ctypes.Structure):
-    """A desc as its macro makes it: flags are true here unless they are given."""
+    """A desc as its macro makes it, with WB_MADE_ as start_: flags are true here unless they are given."""
 
     def __init__(self, **settings):
         usual = {name: True for name, *_ in self._fields_ if name in ("bias", "affine", "track_stats")}
-        super().__init__(start=b"\1", **{**usual, **settings})
+        super().__init__(start=b"]", **{**usual, **settings})
 
 
 class Conv(Desc):
