@@ -1,7 +1,7 @@
 /* Descriptions of the heavy operations (matrix products, convolutions, attention ...): sizes, and
  * where the operands are in memory. Devices get these structs (weber/plugin.h), and kernels and
- * plans are found by their bytes. So every member has 8 bytes: there is no padding, whose bytes
- * would be undefined. */
+ * plans are found by their bytes. So every member has 8 bytes, except pointers on machines of 32
+ * bits: there is no padding, whose bytes would be undefined. */
 #ifndef WEBER_CALLS_H
 #define WEBER_CALLS_H
 

@@ -28,10 +28,11 @@ static bool fits(const wb_array *x, const wb_array *grid) {
                 grid->sizes[dims + 1] == x->sizes[dims + 1];
     for (int d = 0; good && d < dims; d++) good = x->sizes[d] > 0 || wb_count(grid) == 0;
     if (!good)
-        (void)wb_fail(WB_ERROR_SHAPE,
-                      "grid_sample: of x (W, [H, [D,]] C, N), none of W, H and D 0, grid must be "
-                      "(dimensions, W', [H', [D',]] N), got x %s and grid %s",
-                      wb_text_of(x), wb_text_of(grid));
+        (void)wb_fail(
+            WB_ERROR_SHAPE,
+            "grid_sample: x must be (W, [H, [D,]] C, N) with W, H and D at least 1, and grid "
+            "(1, 2 or 3 coordinates, W', [H', [D',]] N), got x %s and grid %s",
+            wb_text_of(x), wb_text_of(grid));
     return good;
 }
 

@@ -179,9 +179,9 @@ static void mistakes_are_named(void **state) {
     assert_null(wb_grid_sample(x, wb_zeros(WB_F32, 3, 6, 7, 2)));
     assert_error(WB_ERROR_SHAPE, "got x (4, 5, 3, 2) and grid (3, 6, 7, 2)");
     assert_null(wb_grid_sample(x, wb_zeros(WB_F32, 2, 6, 7, 1)));
-    assert_error(WB_ERROR_SHAPE, "grid must be (dimensions, W', [H', [D',]] N)");
+    assert_error(WB_ERROR_SHAPE, "and grid (1, 2 or 3 coordinates, W', [H', [D',]] N)");
     assert_null(wb_grid_sample(wb_zeros(WB_F32, 0, 5, 3, 2), grid));
-    assert_error(WB_ERROR_SHAPE, "none of W, H and D 0");
+    assert_error(WB_ERROR_SHAPE, "W, H and D at least 1");
     assert_null(wb_grid_sample(x, grid, .padding = 3));
     assert_error(WB_ERROR_ARGUMENT, "padding must be a wb_grid_padding, got 3");
     assert_null(wb_grid_sample(wb_zeros(WB_I32, 4, 5, 3, 2), wb_zeros(WB_I32, 2, 6, 7, 2)));
