@@ -236,12 +236,17 @@ static wb_array *cotangent_of(walk *w, int64_t place) {
     return w->cotangents[place] = left ? sum : NULL;
 }
 
+/* A number of the walk's own. A cotangent that a user has made of one number stays that array, by
+ * which the gradient may be differentiated. */
+static bool is_number(const wb_array *g, double *value) {
+    return (g->flags & WB_NODE_WEAK) && wb_constant_value(g, value);
+}
+
 /* The cotangent as the vjp of x wants it: x's type, and x's sizes unless broadcasting does. */
 static wb_array *settle(wb_array *g, const wb_array *x, bool exact) {
     double value;
     if (!g || (!exact && (g->flags & WB_NODE_WEAK))) return g;
-    if (wb_constant_value(g, &value))
-        return wb_full_make((wb_dtype)x->dtype, value, x->ndim, x->sizes);
+    if (is_number(g, &value)) return wb_full_make((wb_dtype)x->dtype, value, x->ndim, x->sizes);
     if (g->dtype != x->dtype || (g->flags & WB_NODE_WEAK)) g = wb_cast(g, (wb_dtype)x->dtype);
     return g && exact && !wb_same_sizes(g, x) ? wb_expand_make(g, x->ndim, x->sizes) : g;
 }
@@ -250,8 +255,7 @@ static wb_array *settle(wb_array *g, const wb_array *x, bool exact) {
 static wb_array *spread(wb_array *g, const wb_array *x, bool wanted) {
     double value;
     if (!wanted || !g) return g;
-    if (wb_constant_value(g, &value))
-        return wb_full_make((wb_dtype)x->dtype, value, x->ndim, x->sizes);
+    if (is_number(g, &value)) return wb_full_make((wb_dtype)x->dtype, value, x->ndim, x->sizes);
     return wb_expand_make(g, x->ndim, x->sizes);
 }
 

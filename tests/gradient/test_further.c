@@ -279,6 +279,20 @@ static void norms_over_a_batch_have_no_single_gradients(void **state) {
     wb_free(model);
 }
 
+/* Also where the cotangent is one number everywhere, which is as much an array as any other. */
+static void a_pullback_is_differentiated_by_its_cotangent(void **state) {
+    (void)state;
+    const double numbers[] = {0, 1};
+    wb_array *x = wb_from(WB_F64, numbers, 2), *c = wb_ones(WB_F64, 2), *gx, *gc;
+    assert_int_equal(wb_pullback(wb_exp(x), c, 1, &x, &gx), WB_OK);
+    assert_int_equal(wb_gradient_of(wb_sum(gx), 1, &c, &gc), WB_OK);
+    assert_values(gc, 1e-12, 1, exp(1));
+    c = wb_full(WB_F64, 3, 1);
+    assert_int_equal(wb_pullback(wb_reshape(wb_sum(wb_exp(x)), 1), c, 1, &x, &gx), WB_OK);
+    assert_int_equal(wb_gradient_of(wb_sum(gx), 1, &c, &gc), WB_OK);
+    assert_values(gc, 1e-12, 1 + exp(1));
+}
+
 int main(void) {
     static char names[WB_OP_COUNT][80];
     static test_list tests;
@@ -296,6 +310,7 @@ int main(void) {
                                         TEST(hessian_by_hand),
                                         TEST(hessian_of_a_model),
                                         TEST(what_does_not_depend_is_zero),
+                                        TEST(a_pullback_is_differentiated_by_its_cotangent),
                                         TEST(each_observation_alone),
                                         TEST(mistakes_are_named),
                                         TEST(norms_over_a_batch_have_no_single_gradients)};
