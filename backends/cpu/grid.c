@@ -51,9 +51,10 @@ static double place_of(const job *j, double g, int64_t size, double *slope) {
     const double last = (double)(size - 1), span = c->align_corners ? last : (double)size,
                  low = c->align_corners ? 0 : -0.5;
     *slope = span / 2;
+    if (span == 0) return isnan(g) ? g : 0;
     double p = rounded(j, rounded(j, rounded(j, g + 1) * *slope) + low);
     if (c->padding == WB_GRID_ZEROS || isnan(p)) return p;
-    if (c->padding == WB_GRID_REFLECTION) p = span > 0 ? reflected(j, p, low, span, slope) : 0;
+    if (c->padding == WB_GRID_REFLECTION) p = reflected(j, p, low, span, slope);
     if (p > 0 && p < last) return p;
     *slope = 0;
     return isnan(p) ? p : p <= 0 ? 0 : last;
@@ -115,7 +116,7 @@ static int find_block(const job *j, int64_t n, int64_t p, place *places) {
 /* ---- sampling ---- */
 
 static double sum_of(const job *j, const place *found, int64_t first) {
-    if (found->is_nan) return (double)NAN;
+    if (found->is_nan) return j->call->skips ? 0 : (double)NAN;
     double sum = 0;
     for (int k = 0; k < found->count; k++)
         sum += found->weights[k] * number(j, j->from, first + found->at[k]);

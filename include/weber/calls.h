@@ -85,12 +85,14 @@ typedef enum wb_grid_padding {
  * i, element i has weight 1 - f and element i + 1 weight f; with nearest, the nearest element (of
  * two the even one) has weight 1. For a dimension whose bit is set in slopes, the weights are their
  * derivatives by g instead: -dp/dg and dp/dg, or 0 with nearest. The weights of several dimensions
- * are multiplied. grid_sample: y = sum of weights times x, NaN where p is NaN. grid_put is its
- * adjoint: x = sum of weights times y, added from the first y to the last, leaving out those whose
- * p is NaN. */
+ * are multiplied. If in[d] is 1 with align_corners, p is 0 for every g but NaN.
+ *
+ * grid_sample: y = sum of weights times x; where p is NaN, y is NaN, or 0 with skips. grid_put is
+ * its adjoint: x = sum of weights times y, added from the first y to the last, leaving out those
+ * whose p is NaN. */
 typedef struct wb_grid_call {
     int64_t in[3], out[3], channels, batch, dims;
-    int64_t nearest, padding, align_corners, slopes;
+    int64_t nearest, padding, align_corners, slopes, skips;
 } wb_grid_call;
 
 #endif

@@ -7,7 +7,7 @@ static wb_array *array_of(void *object) {
 }
 
 void *wb_take(void *object) {
-    if (!wb_may_use_any("wb_take", object, NULL)) return NULL;
+    if (!object || !wb_may_use_any("wb_take", object, NULL)) return NULL;
     wb_array *x = array_of(object);
     if (x)
         wb_ref(x)->taken++;
@@ -24,7 +24,7 @@ static bool is_yours(const wb_object *object, const wb_array *x) {
 }
 
 void *wb_give(void *object) {
-    if (!wb_may_use_any("wb_give", object, NULL)) return NULL;
+    if (!object || !wb_may_use_any("wb_give", object, NULL)) return NULL;
     wb_array *x = array_of(object);
     if (!is_yours(object, x)) return NULL;
     if (!x) return wb_scope_own(object);

@@ -155,7 +155,7 @@ static wb_layer *fail_closure(const wb_fn_with_desc *desc, closure *c) {
 }
 
 wb_layer *wb_fn_with_make(wb_fn_with_desc desc) {
-    if (!wb_check_start("wb_fn_with", desc.start_)) return NULL;
+    if (!wb_check_start("wb_fn_with", desc.start_)) return fail_closure(&desc, NULL);
     if (!desc.function) {
         if (!wb_failed()) (void)wb_fail_argument_null("wb_fn_with", "the function");
         return fail_closure(&desc, NULL);

@@ -46,7 +46,8 @@ static bool is_padding(int padding) {
 wb_array *wb_grid_sample_make(wb_array *x, wb_array *grid, wb_grid_sample_desc desc) {
     if (!wb_is_usable(x)) return wb_refuse("grid_sample", x, "x");
     if (!wb_is_usable(grid)) return wb_refuse("grid_sample", grid, "grid");
-    if (!fits(x, grid) || !is_padding(desc.padding)) return NULL;
+    if (!wb_check_start("grid_sample", desc.start_) || !fits(x, grid) || !is_padding(desc.padding))
+        return NULL;
     const wb_dtype dtype = wb_promote((wb_dtype)x->dtype, (wb_dtype)grid->dtype);
     if (!wb_dtype_is_float(dtype))
         return wb_fail_null(
@@ -75,7 +76,8 @@ static wb_array *along(wb_grid_call c, int d, wb_array *x, wb_array *g, wb_array
     const int dims = (int)c.dims;
     int64_t sizes[WB_MAX_DIMS] = {1};
     for (int i = 1; i < grid->ndim; i++) sizes[i] = grid->sizes[i];
-    if (c.slopes >> d & 1) return wb_full_make((wb_dtype)g->dtype, 0, grid->ndim, sizes);
+    if (c.nearest || c.slopes >> d & 1)
+        return wb_full_make((wb_dtype)g->dtype, 0, grid->ndim, sizes);
     c.slopes |= 1 << d;
     wb_array *slope = grid_node(WB_OP_grid_sample, &c, x, grid);
     wb_array *sum = slope ? wb_sum_dims(MUL(g, slope), dims) : NULL;
@@ -83,25 +85,25 @@ static wb_array *along(wb_grid_call c, int d, wb_array *x, wb_array *g, wb_array
 }
 
 /* The grid's cotangent, where y of x has the cotangent g. */
-static wb_array *of_grid(const wb_array *o, wb_array *x, wb_array *g) {
-    const wb_grid_call c = call_of(o);
+static wb_array *of_grid(const wb_grid_call *c, wb_array *grid, wb_array *x, wb_array *g) {
     wb_array *parts[3] = {NULL};
-    if (c.nearest) return NULL;
-    for (int d = 0; d < (int)c.dims; d++)
-        if (!(parts[d] = along(c, d, x, g, o->inputs[1]))) return NULL;
-    return wb_concat_make(0, (int)c.dims, parts);
+    for (int d = 0; d < (int)c->dims; d++)
+        if (!(parts[d] = along(*c, d, x, g, grid))) return NULL;
+    return wb_concat_make(0, (int)c->dims, parts);
 }
 
 void wb_vjp_grid_sample(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     const wb_grid_call c = call_of(o);
     if (want[0]) out[0] = grid_node(WB_OP_grid_put, &c, g, o->inputs[1]);
-    if (want[1]) out[1] = of_grid(o, o->inputs[0], g);
+    if (want[1]) out[1] = of_grid(&c, o->inputs[1], o->inputs[0], g);
 }
 
+/* It leaves out what has no place, and so do its derivatives. */
 void wb_vjp_grid_put(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
-    const wb_grid_call c = call_of(o);
+    wb_grid_call c = call_of(o);
+    c.skips = 1;
     if (want[0]) out[0] = grid_node(WB_OP_grid_sample, &c, g, o->inputs[1]);
-    if (want[1]) out[1] = of_grid(o, g, o->inputs[0]);
+    if (want[1]) out[1] = of_grid(&c, o->inputs[1], g, o->inputs[0]);
 }
 
 /* Coordinates between -0.9 and 0.9, beside which lie no kinks for these sizes. */

@@ -18,6 +18,7 @@ wb_source *wb_call_render_grid(const wb_call *call, const wb_dialect *dialect) {
     wb_call_constant(&s, "PADDING", g->padding);
     wb_call_constant(&s, "ALIGN", g->align_corners);
     wb_call_constant(&s, "SLOPES", g->slopes);
+    wb_call_constant(&s, "SKIPS", g->skips);
     wb_call_constant(&s, "DIMS", g->dims);
     wb_text_add(&s.lines, "#define NOT_A_NUMBER %s\n",
                 is_f64 ? "WB_F64(WB_U64(0x7ff80000u, 0))" : "WB_F32(0x7fc00000u)");

@@ -106,7 +106,7 @@ static void expect(const row *r, wb_array *x, wb_array *grid, double *wanted) {
 static bool variant_of(int number, row *r) {
     if (number >= 6 * (int)(sizeof rows / sizeof *rows)) return false;
     *r = rows[number / 6];
-    r->desc.start_ = 1, r->desc.padding = number % 3, r->desc.nearest = number % 6 >= 3;
+    r->desc.start_ = WB_MADE_, r->desc.padding = number % 3, r->desc.nearest = number % 6 >= 3;
     return true;
 }
 
@@ -169,8 +169,22 @@ static void no_place_is_no_number(void **state) {
     assert_values(y, 0, NAN, 2, 0);
     assert_values(wb_grid_sample(x, grid, .nearest = true), 0, NAN, 2, 0);
     assert_values(wb_grid_sample(x, grid, .padding = WB_GRID_BORDER), 0, NAN, 2, 3);
-    assert_int_equal(wb_pullback(y, wb_full(WB_F32, 1, 3, 1, 1), 1, &x, &g), WB_OK);
+    wb_array *c = wb_full(WB_F32, 1, 3, 1, 1), *of_c = NULL;
+    assert_int_equal(wb_pullback(y, c, 1, &x, &g), WB_OK);
     assert_values(g, 0, 0, 1, 0);
+    assert_int_equal(wb_gradient_of(wb_sum(wb_square(g)), 1, &c, &of_c), WB_OK);
+    assert_values(of_c, 0, 0, 2, 0);
+    wb_array *one = wb_ones(WB_F32, 1, 1, 1);
+    assert_values(wb_grid_sample(one, grid, .padding = WB_GRID_BORDER), 0, NAN, 1, 1);
+}
+
+static void the_nearest_has_no_slope(void **state) {
+    (void)state;
+    wb_array *x = wb_normal(WB_F32, 4, 5, 2, 1), *grid = wb_uniform(WB_F32, 2, 3, 3, 1), *g = NULL;
+    wb_array *y = wb_sum(wb_grid_sample(x, grid, .nearest = true));
+    assert_int_equal(wb_gradient_of(y, 1, &grid, &g), WB_OK);
+    assert_non_null(g);
+    assert_value(wb_sum(wb_square(g)), 0, 0);
 }
 
 static void mistakes_are_named(void **state) {
@@ -182,6 +196,8 @@ static void mistakes_are_named(void **state) {
     assert_error(WB_ERROR_SHAPE, "and grid (1, 2 or 3 coordinates, W', [H', [D',]] N)");
     assert_null(wb_grid_sample(wb_zeros(WB_F32, 0, 5, 3, 2), grid));
     assert_error(WB_ERROR_SHAPE, "W, H and D at least 1");
+    assert_null(wb_grid_sample_make(x, grid, (wb_grid_sample_desc){.padding = WB_GRID_BORDER}));
+    assert_error(WB_ERROR_ARGUMENT, "grid_sample: the desc lacks its defaults");
     assert_null(wb_grid_sample(x, grid, .padding = 3));
     assert_error(WB_ERROR_ARGUMENT, "padding must be a wb_grid_padding, got 3");
     assert_null(wb_grid_sample(wb_zeros(WB_I32, 4, 5, 3, 2), wb_zeros(WB_I32, 2, 6, 7, 2)));
@@ -194,6 +210,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(derivatives_are_right, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(nnlib_says_the_same, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(no_place_is_no_number, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(the_nearest_has_no_slope, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(mistakes_are_named, open_scope, close_scope)};
     return cmocka_run_group_tests_name("ops/test_grid", tests, NULL, NULL);
 }
