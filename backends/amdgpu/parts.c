@@ -17,4 +17,10 @@ static const wb_gpu_part convolutions = {.name = "MIOpen",
                                          .lower = wb_conv_lower,
                                          .close = wb_conv_device_close};
 
-const wb_gpu_part *const wb_gpu_parts[] = {&compiler, &products, &convolutions, NULL};
+static const wb_gpu_part attention_products = {.name = LT_LIBRARY,
+                                               .load = wb_lt_load,
+                                               .lower = wb_lt_lower_attention,
+                                               .takes_call = wb_lt_takes_attention};
+
+const wb_gpu_part *const wb_gpu_parts[] = {&compiler, &products, &convolutions, &attention_products,
+                                           NULL};

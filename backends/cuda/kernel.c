@@ -223,6 +223,12 @@ void *wb_gpu_lower(void *any, const wb_call *call, const wb_program *epilogue, i
         if (answer == WB_GPU_TAKEN) return kernel;
         if (answer == WB_GPU_APART) return NULL;
     }
+    if (!wb_gpu_host->has_text(call, &device->dialect)) {
+        (void)wb_gpu_host->fail(WB_ERROR_DEVICE,
+                                "%s: a library took attention in halves, and does not any more",
+                                wb_gpu_vendor_table.backend);
+        return NULL;
+    }
     return kernel_of(device, wb_gpu_host->render_call(call, epilogue, split, &device->dialect));
 }
 

@@ -57,16 +57,27 @@ typedef struct wb_index_call {
  * over the keys j that query i sees: j is allowed by the mask, j <= i + keys - queries if causal,
  * and s(j, i) is not -inf. For a query that sees no key y is 0 and sums infinite. The arguments of
  * attention are q, k, v, mask, bias, y, sums; those of attention_backward, which reads y, sums and
- * the cotangent dy, are q, k, v, y, sums, dy, mask, bias, dq, dk, dv. */
+ * the cotangent dy, are q, k, v, y, sums, dy, mask, bias, dq, dk, dv.
+ *
+ * in_products, which is 0 in nodes: a device that computes the products by a library asks for the
+ * text of what is between them. Then the arrays in its scratch memory are (keys, queries, heads),
+ * columns wb_attention_leading elements apart. attention has the arguments scores k_j' q_i in f32
+ * (f64 calls: f64), softmax(s) in the call's type, mask, bias, sums; attention_backward scores,
+ * cotangents v_j' dy_i of softmax(s), softmax(s), cotangents of scores, sums, mask, bias. Results
+ * may take the place of what they are computed from. */
 typedef struct wb_attention_call {
     int64_t dk, dv, queries, keys, heads, kv_heads, batch;
     int64_t is_causal, has_mask, has_bias; /* 0 or 1; if 0, that argument is left out */
+    int64_t in_products;                   /* 0 or 1 */
     /* strides of mask (bool) and bias, in elements: from key to key, query to query, head to head,
      * and along the batch; 0: the same for all */
     int64_t mask_strides[4], bias_strides[4];
     /* strides of q, k and v, in elements: from query to query or key to key; along the batch */
     int64_t q_strides[2], k_strides[2], v_strides[2];
 } wb_attention_call;
+
+/* So that 8 halves can be loaded at once. */
+static inline int64_t wb_attention_leading(int64_t keys) { return (keys + 7) / 8 * 8; }
 
 /* What is read at a place outside of x. */
 typedef enum wb_grid_padding {

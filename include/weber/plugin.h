@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-enum { WB_PLUGIN_ABI = 19 };
+enum { WB_PLUGIN_ABI = 20 };
 
 /* ---- programs ---- */
 

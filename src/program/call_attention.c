@@ -4,6 +4,7 @@
 
 #include "program/call_source.h"
 #include <src/program/call_attention.txt.h>
+#include <src/program/call_attention_scores.txt.h>
 #include <src/program/call_attention_serial.txt.h>
 #include <src/program/call_attention_tile.txt.h>
 #include <src/program/call_common.txt.h>
@@ -17,7 +18,9 @@ enum {
     SERIAL_GROUPS = 64, /* most that run one tile after the other, each with scratch memory */
     BLOCK = 64,         /* of the others, on wide cores */
     COLUMNS = 4,        /* that are computed together there */
-    MOST_VECTORS = 4
+    MOST_VECTORS = 4,
+    WARP_ITEMS = 32, /* that share a row of scores; a group where it is longer than this */
+    WARP_KEYS = 1024,
 };
 
 static bool is_backward(const wb_call *call) { return call->kind == WB_CALL_attention_backward; }
@@ -175,7 +178,44 @@ static wb_source *render_serial(const wb_call *call, const wb_dialect *dialect) 
                                                        NULL});
 }
 
+static int add_arguments_in_products(wb_call_source *s) {
+    const wb_attention_call *a = &s->call->attention;
+    int count = is_backward(s->call) ? 5 : 2;
+    if (a->has_mask) add_argument(s, "MASK_ARGUMENT", count++);
+    if (a->has_bias) add_argument(s, "BIAS_ARGUMENT", count++);
+    if (a->has_mask) add_strides(s, "MASK", a->mask_strides);
+    if (a->has_bias) add_strides(s, "BIAS", a->bias_strides);
+    if (!is_backward(s->call)) add_argument(s, "SUMS", count++);
+    return count;
+}
+
+static wb_source *render_in_products(const wb_call *call, const wb_dialect *dialect) {
+    const wb_attention_call *a = &call->attention;
+    const int64_t rows = a->queries * a->heads, leading = wb_attention_leading(a->keys);
+    const int64_t items = a->keys <= WARP_KEYS ? WARP_ITEMS : dialect->group;
+    wb_call_source s = wb_call_source_new(call, dialect);
+    add_numbers(&s);
+    wb_call_constant(&s, "IN_PRODUCTS", 1);
+    wb_call_constant(&s, "BACKWARD", is_backward(call));
+    wb_call_constant(&s, "CAUSAL", a->is_causal);
+    wb_call_constant(&s, "MASKED", a->has_mask);
+    wb_call_constant(&s, "BIASED", a->has_bias);
+    wb_call_constant(&s, "ROW_ITEMS", items);
+    wb_call_constant(&s, "PER_ITEM", wb_call_ceil(a->keys, items));
+    wb_call_word(&s, "QUERIES", a->queries);
+    wb_call_word(&s, "KEYS", a->keys);
+    wb_call_word(&s, "HEADS", a->heads);
+    wb_call_word(&s, "LEADING", leading);
+    wb_call_reaches(&s, rows * leading);
+    const int arguments = add_arguments_in_products(&s);
+    wb_call_launch_items(&s, is_backward(call) ? "k_slopes" : "k_weights", rows * items, 1);
+    return wb_call_source_finish(&s, arguments,
+                                 (const char *const[]){call_common_text, call_attention_text,
+                                                       call_attention_scores_text, NULL});
+}
+
 wb_source *wb_call_render_attention(const wb_call *call, const wb_dialect *dialect) {
+    if (call->attention.in_products) return render_in_products(call, dialect);
     if (!wb_call_fits_attention(call, dialect)) return NULL;
     return dialect->is_serial ? render_serial(call, dialect) : render_tiles(call, dialect);
 }

@@ -15,12 +15,8 @@ enum { MOST_RUNS = 64 /* of one call: more are for the text, which takes any off
 
 typedef struct product_kernel {
     wb_gpu_kernel kernel;
-    wb_lt_device *device;
-    wb_lt_shape shape;
-    wb_lt_product product;
-    wb_lt_choices choices;
+    wb_lt_ready ready;
     wb_epilogue epilogue;
-    bool is_aligned;      /* each run has operands for the aligned algorithm */
     pthread_mutex_t lock; /* addresses are written into the descriptor */
     int64_t runs;
     int64_t offsets[MOST_RUNS][3]; /* in bytes, of A, B and C, where each run of matrices begins */
@@ -28,29 +24,13 @@ typedef struct product_kernel {
 
 /* ---- running ---- */
 
-/* One and zero in the type in which products are scaled. */
-static wb_gpu_outcome multiply(const product_kernel *k, const wb_gpu_run *run,
-                               const gpu_pointer at[3], gpu_pointer bias, gpu_pointer workspace) {
-    static const double one = 1, zero = 0;
-    static const float one_f32 = 1, zero_f32 = 0;
-    const bool is_f64 = k->shape.dtype == WB_F64;
-    const bool is_aligned =
-        k->choices.has_aligned && (at[0] | at[1] | at[2] | bias) % WB_LT_ALIGNED_BYTES == 0;
-    const lt_choice *choice = is_aligned ? &k->choices.aligned : &k->choices.any;
-    return LT_TRY(Matmul, wb_lt_handle(k->device), k->product.desc,
-                  is_f64 ? (const void *)&one : &one_f32, (const void *)at[0], k->product.a,
-                  (const void *)at[1], k->product.b, is_f64 ? (const void *)&zero : &zero_f32,
-                  (const void *)at[2], k->product.c, (void *)at[2], k->product.c,
-                  &choice->algorithm, (void *)workspace, choice->workspace_bytes, run->stream);
-}
-
 static wb_gpu_outcome run_all(const product_kernel *k, const wb_gpu_run *run,
                               const gpu_pointer base[3], gpu_pointer bias, gpu_pointer workspace) {
     wb_gpu_outcome o = {.error = NULL};
     for (int64_t i = 0; i < k->runs && !o.error; i++) {
         gpu_pointer at[3];
         for (int j = 0; j < 3; j++) at[j] = base[j] + (gpu_pointer)k->offsets[i][j];
-        o = multiply(k, run, at, bias, workspace);
+        o = wb_lt_run(&k->ready, at, bias, workspace, run->stream);
     }
     return o;
 }
@@ -68,7 +48,7 @@ static wb_gpu_outcome run_product(const wb_gpu_kernel *kernel, const wb_gpu_run 
         wb_gpu_address(run, command, 3 + e->bias) + (gpu_pointer)e->bias_offset_bytes;
     pthread_mutex_lock(&k->lock);
     wb_gpu_outcome o =
-        LT_TRY(MatmulDescSetAttribute, k->product.desc, LT_BIAS_POINTER, &bias, sizeof bias);
+        LT_TRY(MatmulDescSetAttribute, k->ready.product.desc, LT_BIAS_POINTER, &bias, sizeof bias);
     if (!o.error) o = run_all(k, run, base, bias, workspace);
     pthread_mutex_unlock(&k->lock);
     return o;
@@ -101,10 +81,11 @@ static int64_t run_length(const wb_matmul_call *p) {
 
 static void set_runs(product_kernel *k, const wb_matmul_call *p, int64_t element_bytes) {
     const int64_t *const lists[3] = {p->offset_a, p->offset_b, p->offset_c};
-    k->runs = p->batch / k->shape.batch;
+    k->runs = p->batch / k->ready.shape.batch;
     for (int64_t i = 0; i < k->runs; i++)
         for (int j = 0; j < 3; j++)
-            k->offsets[i][j] = p->batch > 1 ? lists[j][i * k->shape.batch] * element_bytes : 0;
+            k->offsets[i][j] =
+                p->batch > 1 ? lists[j][i * k->ready.shape.batch] * element_bytes : 0;
 }
 
 /* ---- making ---- */
@@ -126,6 +107,7 @@ static void set_shape(wb_lt_shape *s, const wb_call *call, int64_t length, int32
                        .stride_b = stride_of(p->offset_b, length),
                        .stride_c = stride_of(p->offset_c, length),
                        .dtype = (int32_t)call->dtype,
+                       .result = (int32_t)call->dtype,
                        .epilogue = epilogue,
                        .transpose_a = p->transpose_a != 0,
                        .transpose_b = p->transpose_b != 0,
@@ -134,34 +116,9 @@ static void set_shape(wb_lt_shape *s, const wb_call *call, int64_t length, int32
 
 static void release_product(wb_gpu_kernel *kernel) {
     product_kernel *k = (product_kernel *)kernel;
-    wb_lt_product_release(&k->product);
+    wb_lt_unready(&k->ready);
     (void)pthread_mutex_destroy(&k->lock);
     wb_gpu_host->release(k);
-}
-
-/* TF32 is a permission: where the library has nothing in it, there may be something in f32. */
-static wb_gpu_outcome choose(product_kernel *k) {
-    wb_gpu_outcome o = wb_lt_product_make(&k->shape, &k->product);
-    if (!o.error) o = wb_lt_choose(k->device, &k->shape, &k->product, &k->choices);
-    wb_lt_choices *c = &k->choices;
-    if (!o.error && k->is_aligned && c->has_aligned) c->any = c->aligned, c->has_any = true;
-    if (!k->shape.fast || (!o.error && k->choices.has_any)) return o;
-    wb_lt_product_release(&k->product);
-    k->shape.fast = false;
-    return choose(k);
-}
-
-static wb_gpu_outcome prepare(product_kernel *k) {
-    wb_gpu_outcome o;
-    k->device = wb_lt_device_of(k->kernel.device, &o);
-    wb_gpu_pause_graphs(k->kernel.device);
-    if (!o.error) o = choose(k);
-    wb_gpu_resume_graphs(k->kernel.device);
-    const lt_choice *any = &k->choices.any, *aligned = &k->choices.aligned;
-    if (!o.error) k->kernel.scratch_bytes = any->workspace_bytes;
-    if (!o.error && k->choices.has_aligned && aligned->workspace_bytes > any->workspace_bytes)
-        k->kernel.scratch_bytes = aligned->workspace_bytes;
-    return o;
 }
 
 bool wb_lt_takes(const char *name) {
@@ -189,11 +146,13 @@ static product_kernel *kernel_new(wb_gpu_device *device, const wb_call *call, in
     (void)pthread_mutex_init(&k->lock, NULL);
     k->kernel.run = run_product, k->kernel.release = release_product;
     k->epilogue = *epilogue;
-    set_shape(&k->shape, call, length, epilogue->kind);
+    set_shape(&k->ready.shape, call, length, epilogue->kind);
     set_runs(k, &call->matmul, element_bytes[call->dtype]);
-    k->is_aligned = call->is_aligned && k->runs == 1 && wb_epilogue_is_aligned(call, epilogue);
-    const wb_gpu_outcome o = prepare(k);
-    if (!o.error && k->choices.has_any) return k;
+    k->ready.is_aligned =
+        call->is_aligned && k->runs == 1 && wb_epilogue_is_aligned(call, epilogue);
+    const wb_gpu_outcome o = wb_lt_make_ready(device, &k->ready);
+    k->kernel.scratch_bytes = wb_lt_workspace_bytes(&k->ready);
+    if (!o.error && k->ready.choices.has_any) return k;
     if (o.error)
         wb_gpu_host->log(WB_LOG_DEBUG, "%s: matmul without " LT_LIBRARY ": %s: %s",
                          wb_gpu_vendor_table.backend, o.call, o.error);

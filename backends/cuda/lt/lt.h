@@ -43,8 +43,8 @@ wb_gpu_outcome wb_lt_outcome(const char *call, lt_code code);
 typedef struct wb_lt_shape {
     int64_t m, n, k, lda, ldb, ldc;
     int64_t batch, stride_a, stride_b, stride_c;
-    int32_t dtype, epilogue; /* wb_dtype, wb_epilogue_kinds */
-    int32_t transpose_a, transpose_b, fast, unused;
+    int32_t dtype, result, epilogue; /* wb_dtype of A and B, and of C; wb_epilogue_kinds */
+    int32_t transpose_a, transpose_b, fast;
 } wb_lt_shape;
 
 /* Descriptors of a shape. */
@@ -80,11 +80,36 @@ void wb_lt_device_close(wb_gpu_device *device);
 wb_gpu_outcome wb_lt_choose(wb_lt_device *device, const wb_lt_shape *shape,
                             const wb_lt_product *product, wb_lt_choices *choices);
 
+/* ---- products that are ready to run (ready.c) ---- */
+
+typedef struct wb_lt_ready {
+    bool is_aligned; /* each run has operands for the aligned algorithm */
+    wb_lt_device *device;
+    wb_lt_shape shape;
+    wb_lt_product product;
+    wb_lt_choices choices;
+} wb_lt_ready;
+
+/* Fills in the rest of what has a shape and is_aligned. Where the library has no algorithm,
+ * choices.has_any is false. Released by wb_lt_unready, also after an error. */
+wb_gpu_outcome wb_lt_make_ready(wb_gpu_device *device, wb_lt_ready *ready);
+void wb_lt_unready(wb_lt_ready *ready);
+size_t wb_lt_workspace_bytes(const wb_lt_ready *ready);
+/* at: A, B, C. bias: 0, or the address that has been written into the descriptor. */
+wb_gpu_outcome wb_lt_run(const wb_lt_ready *ready, const gpu_pointer at[3], gpu_pointer bias,
+                         gpu_pointer workspace, gpu_stream stream);
+
 /* ---- kernels (lt.c) ---- */
 
 /* Whether the library is there and has this operation as an epilogue of products. */
 bool wb_lt_takes(const char *name);
 wb_gpu_answer wb_lt_lower(wb_gpu_device *device, const wb_call *call, const wb_program *epilogue,
                           int split, wb_gpu_kernel **kernel);
+
+/* ---- attention by products (attention.c) ---- */
+
+bool wb_lt_takes_attention(wb_gpu_device *device, const wb_call *call);
+wb_gpu_answer wb_lt_lower_attention(wb_gpu_device *device, const wb_call *call,
+                                    const wb_program *epilogue, int split, wb_gpu_kernel **kernel);
 
 #endif

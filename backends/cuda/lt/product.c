@@ -69,13 +69,13 @@ static wb_gpu_outcome make_desc(const wb_lt_shape *shape, lt_desc *desc) {
     return o;
 }
 
-static wb_gpu_outcome make_layout(const wb_lt_shape *shape, bool transposed, int64_t rows,
-                                  int64_t columns, int64_t leading, int64_t stride,
+static wb_gpu_outcome make_layout(const wb_lt_shape *shape, int dtype, bool transposed,
+                                  int64_t rows, int64_t columns, int64_t leading, int64_t stride,
                                   lt_layout *layout) {
     const int32_t batch = (int32_t)shape->batch;
-    wb_gpu_outcome o = LT_TRY(MatrixLayoutCreate, layout, type_of(shape->dtype),
-                              (uint64_t)(transposed ? columns : rows),
-                              (uint64_t)(transposed ? rows : columns), leading);
+    wb_gpu_outcome o =
+        LT_TRY(MatrixLayoutCreate, layout, type_of(dtype), (uint64_t)(transposed ? columns : rows),
+               (uint64_t)(transposed ? rows : columns), leading);
     if (o.error || batch == 1) return o;
     o = LT_TRY(MatrixLayoutSetAttribute, *layout, LT_BATCH_COUNT, &batch, sizeof batch);
     if (!o.error)
@@ -86,9 +86,12 @@ static wb_gpu_outcome make_layout(const wb_lt_shape *shape, bool transposed, int
 wb_gpu_outcome wb_lt_product_make(const wb_lt_shape *s, wb_lt_product *product) {
     *product = (wb_lt_product){.desc = NULL};
     wb_gpu_outcome o = make_desc(s, &product->desc);
-    if (!o.error) o = make_layout(s, s->transpose_a, s->m, s->k, s->lda, s->stride_a, &product->a);
-    if (!o.error) o = make_layout(s, s->transpose_b, s->k, s->n, s->ldb, s->stride_b, &product->b);
-    if (!o.error) o = make_layout(s, false, s->m, s->n, s->ldc, s->stride_c, &product->c);
+    if (!o.error)
+        o = make_layout(s, s->dtype, s->transpose_a, s->m, s->k, s->lda, s->stride_a, &product->a);
+    if (!o.error)
+        o = make_layout(s, s->dtype, s->transpose_b, s->k, s->n, s->ldb, s->stride_b, &product->b);
+    if (!o.error)
+        o = make_layout(s, s->result, false, s->m, s->n, s->ldc, s->stride_c, &product->c);
     return o;
 }
 

@@ -123,21 +123,12 @@ static size_t scratch_of(const attention_kernel *k) {
     return (size_t)all;
 }
 
-/* Without a plan: a call in halves was offered to cuDNN, which had one, and has no text. */
-static wb_gpu_answer was_taken(const wb_call *call) {
-    wb_conv_shape shape;
-    if (!shape_of(call, &shape)) return WB_GPU_PASS;
-    (void)wb_gpu_host->fail(WB_ERROR_DEVICE, "%s: attention: cuDNN has no plan for it any more",
-                            wb_gpu_vendor_table.backend);
-    return WB_GPU_TAKEN;
-}
-
 wb_gpu_answer wb_dnn_lower_attention(wb_gpu_device *device, const wb_call *call,
                                      const wb_program *epilogue, int split,
                                      wb_gpu_kernel **kernel) {
     (void)split;
     wb_conv_plan *plan = plan_of(device, call);
-    if (!plan) return was_taken(call);
+    if (!plan) return WB_GPU_PASS;
     attention_kernel *k = epilogue ? NULL : wb_gpu_host->alloc(sizeof *k);
     if (!k) {
         wb_conv_plan_put(device, plan);

@@ -21,4 +21,10 @@ static const wb_gpu_part attention = {.name = "cuDNN",
                                       .lower = wb_dnn_lower_attention,
                                       .takes_call = wb_dnn_takes_attention};
 
-const wb_gpu_part *const wb_gpu_parts[] = {&compiler, &products, &convolutions, &attention, NULL};
+static const wb_gpu_part attention_products = {.name = LT_LIBRARY,
+                                               .load = wb_lt_load,
+                                               .lower = wb_lt_lower_attention,
+                                               .takes_call = wb_lt_takes_attention};
+
+const wb_gpu_part *const wb_gpu_parts[] = {&compiler,  &products,           &convolutions,
+                                           &attention, &attention_products, NULL};

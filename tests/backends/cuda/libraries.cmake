@@ -83,6 +83,7 @@ foreach(plugin cuda amdgpu)
   weber_add_library_test(products ${plugin} ops-test_matmul "[1-9][0-9]* products")
   weber_add_library_test(dense ${plugin} layers-test_dense "[1-9][0-9]* products") # plans with scratch memory after their arrays
   add_dependencies(tests-backends-${plugin}-test_products fake_cublaslt fake_hipblaslt)
+  add_dependencies(tests-backends-${plugin}-test_attention_products fake_cublaslt fake_hipblaslt)
   weber_add_library_test(convolutions ${plugin} ops-test_conv "[1-9][0-9]* convolutions")
 endforeach()
 add_dependencies(tests-backends-amdgpu-test_convolutions fake_miopen fake_other_miopen)

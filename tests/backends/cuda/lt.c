@@ -177,6 +177,11 @@ static bool is_aligned(uint64_t alignment, const void *pointer) {
     return (uintptr_t)pointer % alignment == 0;
 }
 
+/* Products of bf16 may be given in f32. */
+static bool is_result(lt_type of, lt_type result) {
+    return result == of || (of == LT_BF16 && result == LT_F32);
+}
+
 /* hipBLASLt takes a bias of the product's type or in f32: it is told which. */
 static bool fit(const struct lt_desc_object *desc, lt_layout a, lt_layout b, lt_layout c) {
     const bool has_bias = desc->epilogue & LT_EPILOGUE_BIAS;
@@ -185,7 +190,7 @@ static bool fit(const struct lt_desc_object *desc, lt_layout a, lt_layout b, lt_
                    n = desc->transpose_b ? b->rows : b->columns,
                    k_of_b = desc->transpose_b ? b->columns : b->rows;
     return m == c->rows && n == c->columns && k == k_of_b && a->batch == c->batch &&
-           b->batch == c->batch && a->type == c->type && b->type == c->type &&
+           b->batch == c->batch && b->type == a->type && is_result(a->type, c->type) &&
            is_operation(desc->transpose_a) && is_operation(desc->transpose_b) &&
            (LT_BIAS_TYPE == LT_NONE || !has_bias || desc->bias_type == c->type) &&
            (desc->compute == LT_COMPUTE_F64) == (c->type == LT_F64) &&
@@ -207,9 +212,9 @@ lt_code LT_NAME(MatmulAlgoGetHeuristic)(lt_handle handle, lt_desc desc, lt_layou
         fake_lt_invalid++;
         return LT_INVALID_VALUE;
     }
-    if (c->rows == 1 || c->type == LT_F16) return LT_NOT_SUPPORTED;
+    if (c->rows == 1 || a->type == LT_F16) return LT_NOT_SUPPORTED;
     if (LT_REDUCTIONS != LT_NONE &&
-        (c->type == LT_BF16) != (preference->reductions == LT_REDUCTIONS_COMPUTED))
+        (a->type == LT_BF16) != (preference->reductions == LT_REDUCTIONS_COMPUTED))
         return LT_NOT_SUPPORTED;
     if (desc->compute == LT_COMPUTE_TF32 && fake_lt_no_tf32) return LT_NOT_SUPPORTED;
     uint32_t alignment = UNALIGNED;

@@ -1,0 +1,3 @@
+/* tests/backends/cuda/test_attention_products.c for AMD's plugin. */
+#define TEST_AMDGPU
+#include "backends/cuda/test_attention_products.c"
