@@ -38,11 +38,8 @@ static wb_gpu_outcome run_flip(const conv_kernel *k, const wb_gpu_run *run,
     wb_argument turned = command->arguments[command->narguments - 1];
     turned.offset_bytes += k->flipped_bytes;
     const bool is_result = k->kind == WB_CALL_conv_filter;
-    const wb_argument arguments[] = {is_result ? turned : filter, is_result ? filter : turned,
-                                     command->arguments[command->narguments - 1]};
-    const wb_command flip = {
-        .kernel = k->flip, .narguments = 3, .arguments = arguments, .what = command->what};
-    return k->flip->run(k->flip, run, &flip);
+    return wb_gpu_copy_run(k->flip, run, command, is_result ? turned : filter,
+                           is_result ? filter : turned);
 }
 
 static wb_gpu_outcome run_conv(const wb_gpu_kernel *kernel, const wb_gpu_run *run,
@@ -75,25 +72,8 @@ static int64_t volume(const int64_t sizes[3]) { return sizes[0] * sizes[1] * siz
 
 static wb_gpu_kernel *flip_new(wb_gpu_device *device, const wb_conv_shape *s) {
     const int64_t plane = volume(s->kernel), planes = s->channels / s->groups * s->filters;
-    const uint8_t type = s->dtype == WB_F64 ? WB_R_F64 : WB_R_F32;
-    wb_access accesses[] = {
-        {.dtype = (uint8_t)s->dtype, .argument = 0, .offset = plane - 1, .strides = {-1, plane}},
-        {.dtype = (uint8_t)s->dtype, .argument = 1, .strides = {1, plane}}};
-    wb_instruction instructions[] = {
-        {.code = WB_CODE_load,
-         .type = type,
-         .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE},
-         .index = 0},
-        {.code = WB_CODE_store, .type = type, .in = {0, WB_NO_VALUE, WB_NO_VALUE}, .index = 1}};
-    const wb_program program = {.ndim = 2,
-                                .sizes = {plane, planes},
-                                .phases = 1,
-                                .ninstructions = 2,
-                                .naccesses = 2,
-                                .narguments = 2,
-                                .instructions = instructions,
-                                .accesses = accesses};
-    return wb_gpu_kernel_new(device, &program);
+    const wb_gpu_strides from = {plane - 1, -1, plane}, to = {0, 1, plane};
+    return wb_gpu_copy_new(device, (wb_dtype)s->dtype, plane, planes, &from, &to);
 }
 
 static void reserve_scratch(conv_kernel *k, const wb_conv_shape *s) {

@@ -16,6 +16,8 @@ enum { MOST_RUNS = 64 /* of one call: more are for the text, which takes any off
 typedef struct product_kernel {
     wb_gpu_kernel kernel;
     wb_lt_ready ready;
+    wb_lt_padding padding;
+    int64_t workspace_offset_bytes; /* in scratch memory, after what is padded */
     wb_epilogue epilogue;
     pthread_mutex_t lock; /* addresses are written into the descriptor */
     int64_t runs;
@@ -35,15 +37,11 @@ static wb_gpu_outcome run_all(const product_kernel *k, const wb_gpu_run *run,
     return o;
 }
 
-static wb_gpu_outcome run_product(const wb_gpu_kernel *kernel, const wb_gpu_run *run,
-                                  const wb_command *command) {
-    product_kernel *k = (product_kernel *)(uintptr_t)kernel;
-    const gpu_pointer workspace = wb_gpu_address(run, command, command->narguments - 1);
+/* With the address of the bias in the descriptor. */
+static wb_gpu_outcome run_biased(product_kernel *k, const wb_gpu_run *run,
+                                 const wb_command *command, const gpu_pointer base[3],
+                                 gpu_pointer workspace) {
     const wb_epilogue *e = &k->epilogue;
-    gpu_pointer base[3];
-    for (int j = 0; j < 3; j++) base[j] = wb_gpu_address(run, command, j);
-    if (e->kind) base[2] = wb_gpu_address(run, command, 3 + e->result);
-    if (!(e->kind & WB_EPILOGUE_BIAS)) return run_all(k, run, base, 0, workspace);
     const gpu_pointer bias =
         wb_gpu_address(run, command, 3 + e->bias) + (gpu_pointer)e->bias_offset_bytes;
     pthread_mutex_lock(&k->lock);
@@ -52,6 +50,22 @@ static wb_gpu_outcome run_product(const wb_gpu_kernel *kernel, const wb_gpu_run 
     if (!o.error) o = run_all(k, run, base, bias, workspace);
     pthread_mutex_unlock(&k->lock);
     return o;
+}
+
+static wb_gpu_outcome run_product(const wb_gpu_kernel *kernel, const wb_gpu_run *run,
+                                  const wb_command *command) {
+    product_kernel *k = (product_kernel *)(uintptr_t)kernel;
+    const gpu_pointer workspace = wb_gpu_address(run, command, command->narguments - 1) +
+                                  (gpu_pointer)k->workspace_offset_bytes;
+    const int arguments[3] = {0, 1, k->epilogue.kind ? 3 + k->epilogue.result : 2};
+    wb_gpu_outcome o = {.error = NULL};
+    gpu_pointer base[3];
+    for (int j = 0; j < 3 && !o.error; j++)
+        o = wb_lt_padded(&k->padding, run, command, j, arguments[j], &base[j]);
+    if (o.error) return o;
+    o = k->epilogue.kind & WB_EPILOGUE_BIAS ? run_biased(k, run, command, base, workspace)
+                                            : run_all(k, run, base, 0, workspace);
+    return o.error ? o : wb_lt_unpad(&k->padding, run, command, arguments[2]);
 }
 
 /* ---- batches ---- */
@@ -117,6 +131,7 @@ static void set_shape(wb_lt_shape *s, const wb_call *call, int64_t length, int32
 static void release_product(wb_gpu_kernel *kernel) {
     product_kernel *k = (product_kernel *)kernel;
     wb_lt_unready(&k->ready);
+    wb_lt_padding_release(&k->padding);
     (void)pthread_mutex_destroy(&k->lock);
     wb_gpu_host->release(k);
 }
@@ -150,8 +165,13 @@ static product_kernel *kernel_new(wb_gpu_device *device, const wb_call *call, in
     set_runs(k, &call->matmul, element_bytes[call->dtype]);
     k->ready.is_aligned =
         call->is_aligned && k->runs == 1 && wb_epilogue_is_aligned(call, epilogue);
+    if (k->runs == 1 &&
+        !wb_lt_pad(device, &k->ready.shape, &k->padding, &k->workspace_offset_bytes)) {
+        release_product(&k->kernel);
+        return NULL;
+    }
     const wb_gpu_outcome o = wb_lt_make_ready(device, &k->ready);
-    k->kernel.scratch_bytes = wb_lt_workspace_bytes(&k->ready);
+    k->kernel.scratch_bytes = (size_t)k->workspace_offset_bytes + wb_lt_workspace_bytes(&k->ready);
     if (!o.error && k->ready.choices.has_any) return k;
     if (o.error)
         wb_gpu_host->log(WB_LOG_DEBUG, "%s: matmul without " LT_LIBRARY ": %s: %s",

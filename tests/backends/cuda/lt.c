@@ -36,8 +36,8 @@ struct lt_preference_object {
     uint32_t alignment[4], reductions;
 };
 
-/* live objects, questions to the heuristics, products, those with an epilogue, with aligned
- * operands; the last one's type of computation, questions that no library would answer; read by the
+/* live objects, questions to the heuristics, products, those with an epilogue, those
+ * whose columns all begin at multiples of 16 bytes; the last one's type of computation, questions that no library would answer; read by the
  * test */
 extern long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_fused, fake_lt_aligned,
     fake_lt_compute, fake_lt_invalid;
@@ -340,6 +340,10 @@ __attribute__((destructor)) static void tell(void) {
                       LT_LIBRARY, fake_lt_products, fake_lt_fused);
 }
 
+static bool has_aligned_columns(const void *first, lt_layout l) {
+    return is_aligned(16, first) && (size_t)l->leading * size_of(l->type) % 16 == 0;
+}
+
 lt_code LT_NAME(Matmul)(lt_handle handle, lt_desc desc, const void *alpha, const void *a,
                         lt_layout a_layout, const void *b, lt_layout b_layout, const void *beta,
                         const void *c, lt_layout c_layout, void *d, lt_layout d_layout,
@@ -356,7 +360,8 @@ lt_code LT_NAME(Matmul)(lt_handle handle, lt_desc desc, const void *alpha, const
     if (!has_driver()) memset(workspace, 0xff, workspace_bytes);
     fake_lt_products++;
     fake_lt_fused += desc->epilogue != 0;
-    fake_lt_aligned += alignment >= 16;
+    fake_lt_aligned += has_aligned_columns(a, a_layout) && has_aligned_columns(b, b_layout) &&
+                       has_aligned_columns(d, d_layout);
     fake_lt_compute = desc->compute;
     return compute(desc, a, a_layout, b, b_layout, d, d_layout, stream, algorithm->data[2]);
 }

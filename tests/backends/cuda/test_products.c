@@ -117,6 +117,72 @@ static void products_go_to_the_library(void **state) {
     assert_int_equal(run_with(LT_VARIABLE, stand_in, compare_all), 0);
 }
 
+/* ---- columns that are not aligned ---- */
+
+static const struct padded {
+    const char *name;
+    wb_dtype dtype;
+    int64_t m, n, k;
+    bool transpose_a, transpose_b, is_biased, is_aligned;
+} padded_rows[] = {
+    {"A and C", WB_BF16, 11, 816, 816, false, false, false, .is_aligned = true},
+    {"A and C with a bias", WB_BF16, 11, 816, 816, false, false, true, .is_aligned = true},
+    {"A transposed", WB_BF16, 8, 1024, 1003, true, true, false, .is_aligned = true},
+    {"B", WB_BF16, 408, 8, 11, false, false, false, .is_aligned = true},
+    {"not worth it", WB_BF16, 11, 64, 64, false, false, false, .is_aligned = false},
+    {"f32, which has no such kernels", WB_F32, 11, 816, 816, false, false, false,
+     .is_aligned = false},
+};
+
+static wb_array *random_matrix(const struct padded *r, const wb_device *device, int64_t high,
+                               int64_t wide, bool is_transposed) {
+    wb_array *x = is_transposed ? wb_uniform(WB_F32, wide, high) : wb_uniform(WB_F32, high, wide);
+    x = wb_to(device, wb_cast(wb_add_number(x, -0.5), r->dtype), .eltype = WB_ELTYPE_PRESERVE);
+    return wb_eval(x) == WB_OK && is_transposed ? wb_transpose(x) : x;
+}
+
+static wb_array *multiply_padded(const struct padded *r, const wb_device *device) {
+    wb_seed(7);
+    wb_array *a = random_matrix(r, device, r->m, r->k, r->transpose_a);
+    wb_array *b = random_matrix(r, device, r->k, r->n, r->transpose_b);
+    wb_array *c = random_matrix(r, device, r->m, 1, false), *y = NULL;
+    wb_scope_open(); /* so that nobody can read the product itself afterwards */
+    y = wb_matmul(a, b);
+    if (r->is_biased) y = wb_relu(wb_add(y, c));
+    (void)wb_scope_close_leaving(1, &y);
+    return wb_cpu(wb_cast(y, WB_F32));
+}
+
+static int compare_padded(const struct padded *r) {
+    const long *products = counter("fake_lt_products"), *aligned = counter("fake_lt_aligned");
+    const wb_device *gpu = wb_get_device(BACKEND, 0);
+    double apart = NAN;
+    wb_scope_open();
+    wb_array *wanted = multiply_padded(r, wb_cpu_device());
+    const long products_before = *products, aligned_before = *aligned;
+    wb_array *got = gpu ? multiply_padded(r, gpu) : NULL;
+    (void)wb_read_f64(wb_maximum(wb_abs(wb_sub(got, wanted))), &apart, 1);
+    (void)wb_scope_close();
+    const bool is_right = apart <= 0.1 && *products == products_before + 1 &&
+                          (*aligned > aligned_before) == r->is_aligned;
+    if (!is_right)
+        print_error("%s: %g apart, %ld products, %ld aligned; %s\n", r->name, apart,
+                    *products - products_before, *aligned - aligned_before, wb_error_message());
+    return !is_right;
+}
+
+static int compare_all_padded(void) {
+    int faults = 0;
+    for (size_t i = 0; i < sizeof padded_rows / sizeof *padded_rows; i++)
+        faults += compare_padded(&padded_rows[i]);
+    return faults + (fake_count_now().complaints != 0) + (*counter("fake_lt_invalid") != 0);
+}
+
+static void large_products_have_columns_that_are_aligned(void **state) {
+    (void)state;
+    assert_int_equal(run_with(LT_VARIABLE, stand_in, compare_all_padded), 0);
+}
+
 /* ---- training ---- */
 
 /* A training step stores gelu's slope beside its result, which no epilogue of the library does. */
@@ -263,6 +329,7 @@ int main(void) {
     if (is_over == MAP_FAILED) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_go_to_the_library),
+        cmocka_unit_test(large_products_have_columns_that_are_aligned),
         cmocka_unit_test(a_training_step_goes_to_the_library),
         cmocka_unit_test(any_call_of_a_training_step_may_fail),
         cmocka_unit_test(any_call_may_fail),
