@@ -189,7 +189,8 @@ static void cut_columns(wb_layout *l, const wb_dialect *dialect) {
     const int64_t units = dialect->is_serial ? SERIAL_UNITS : UNITS;
     const int64_t wanted = l->row_units > 0 ? units / l->row_units : 1;
     l->ends_with_rows = has_row_stores(&l->program);
-    const bool may_split = l->program.phases + l->ends_with_rows <= WB_MOST_LAUNCHES;
+    const bool may_split =
+        !l->is_map_of_rows && l->program.phases + l->ends_with_rows <= WB_MOST_LAUNCHES;
     const int64_t chunks = may_split ? least(wanted, l->columns / shortest) : 1;
     l->chunk = most(pieces(l->columns, most(chunks, 1)), 1);
     l->chunks = most(pieces(l->columns, l->chunk), 1);
@@ -219,6 +220,18 @@ int wb_layout_launches(const wb_layout *l) {
     return l->is_split ? l->program.phases + l->ends_with_rows : 1;
 }
 
+/* A map over many long rows, not all of it dense, is walked row by row: where an element is in the
+ * other dimensions is found once for the row, and not by divisions for each element. */
+static bool goes_by_rows(const wb_program *p, const wb_dialect *dialect) {
+    enum { LONG = 256, MANY = 256 };
+    int64_t rows = 1;
+    bool is_dense = true;
+    for (int d = 1; d < p->ndim; d++) rows *= p->sizes[d];
+    for (int a = 0; a < p->naccesses; a++) is_dense = is_dense && is_linear(p, &p->accesses[a]);
+    return !dialect->is_serial && !p->is_update && !is_dense && p->ndim > 1 &&
+           p->sizes[0] >= LONG && rows >= MANY;
+}
+
 bool wb_layout_make(wb_layout *l, const wb_program *program, const wb_dialect *dialect) {
     const size_t count = (size_t)program->naccesses;
     *l = (wb_layout){.program = *program, .is_map = !has_row_values(program)};
@@ -231,6 +244,10 @@ bool wb_layout_make(wb_layout *l, const wb_program *program, const wb_dialect *d
     if (count) memcpy(l->program.accesses, program->accesses, count * sizeof *program->accesses);
     simplify(&l->program);
     if (dialect->is_serial) put_rows_first(&l->program);
+    if (l->is_map && goes_by_rows(&l->program, dialect)) {
+        l->is_map = false, l->is_map_of_rows = true;
+        l->program.reduced = 1;
+    }
     split_dims(l);
     classify(l);
     choose_walk(l, dialect);
