@@ -4,7 +4,10 @@
  * The derivative is the graph whose last product writes dq: it stores a number in halves for each
  * query and key of each head, where engines that need not add the parts of dq in the order in which
  * their groups end. So that this stays below 1/64 of the device's memory and 1 GiB, large calls run
- * a part of the batch, or of the heads, after the other. */
+ * a part of the batch, or of the heads, after the other.
+ *
+ * q, k and v that are slices of wider arrays are read where they lie; where cuDNN does not, dense
+ * ones are made of them in scratch memory. */
 #include <string.h>
 
 #include "cudnn.h"
@@ -27,6 +30,7 @@ typedef struct attention_kernel {
     wb_conv_plan *plan; /* of one run */
     int64_t entry_runs, head_runs;
     bool copies; /* arrays that are not aligned, which then lie in the scratch memory */
+    wb_gpu_kernel *gather[WB_ATTENTION_V + 1]; /* makes dense ones of slices; NULL: as it lies */
 } attention_kernel;
 
 /* Which of the arrays it reads and writes: the first is 0. */
@@ -105,15 +109,26 @@ static bool is_faulty(void) {
     return dnn.GetVersion() >= FAULTY_FROM && dnn.GetVersion() < FAULTY_BEFORE;
 }
 
+static bool has_aligned_columns(const wb_attention_shape *a) {
+    const int64_t all = a->q_strides[0] | a->q_strides[1] | a->k_strides[0] | a->k_strides[1] |
+                        a->v_strides[0] | a->v_strides[1];
+    return all * 2 % WB_CONV_ALIGNED_BYTES == 0;
+}
+
 /* Of one run. The library is loaded. */
 static bool shape_of(const wb_gpu_device *device, const wb_call *call, wb_conv_shape *s) {
     const wb_attention_call *a = &call->attention;
     fill_shape(call, s);
     const bool is_half = call->dtype == WB_F16 || call->dtype == WB_BF16;
-    return is_half && !is_faulty() && !a->has_mask && !a->has_bias && a->queries > 0 &&
-           a->keys > 0 && a->batch > 0 && a->dk > 0 && a->dv > 0 && a->dk % FEATURES_UNIT == 0 &&
-           a->dv % FEATURES_UNIT == 0 && (!a->is_causal || a->queries == a->keys) &&
+    return is_half && has_aligned_columns(&s->attention) && !is_faulty() && !a->has_mask &&
+           !a->has_bias && a->queries > 0 && a->keys > 0 && a->batch > 0 && a->dk > 0 &&
+           a->dv > 0 && a->dk % FEATURES_UNIT == 0 && a->dv % FEATURES_UNIT == 0 &&
+           (!a->is_causal || a->queries == a->keys) &&
            (call->kind == WB_CALL_attention || suits_derivative(device, &s->attention));
+}
+
+static bool is_attention(const wb_call *call) {
+    return call->kind == WB_CALL_attention || call->kind == WB_CALL_attention_backward;
 }
 
 /* NULL with the outcome, which has no error where it is none for cuDNN. */
@@ -121,8 +136,9 @@ static wb_conv_plan *plan_of(wb_gpu_device *device, const wb_call *call, wb_gpu_
     char reason[256];
     wb_conv_shape shape;
     *o = (wb_gpu_outcome){.error = NULL};
-    if (call->kind != WB_CALL_attention && call->kind != WB_CALL_attention_backward) return NULL;
-    if (!wb_dnn_load(reason, sizeof reason) || !shape_of(device, call, &shape)) return NULL;
+    if (!is_attention(call) || !wb_dnn_load(reason, sizeof reason) ||
+        !shape_of(device, call, &shape))
+        return NULL;
     wb_conv_plan *plan = wb_conv_plan_get(device, &shape, o);
     if (o->error)
         wb_gpu_host->log(WB_LOG_DEBUG, "%s: attention without cuDNN: %s: %s",
@@ -159,23 +175,33 @@ static int64_t means_bytes(const wb_conv_shape *s) {
     return s->kind == WB_CALL_attention ? 0 : a->queries * a->heads * a->batch * 4;
 }
 
+static bool is_gathered(const attention_kernel *k, int tensor) {
+    return tensor <= WB_ATTENTION_V && k->gather[tensor];
+}
+
+static bool may_move(const attention_kernel *k, int tensor) {
+    return k->copies || is_gathered(k, tensor);
+}
+
 static size_t scratch_of(const attention_kernel *k) {
     int64_t all = rounded(k->plan->workspace_bytes) + rounded(means_bytes(&k->plan->shape));
-    for (int t = 0; t < range_of(k->plan->shape.kind).end && k->copies; t++)
-        all += rounded(bytes_of(k, t));
+    for (int t = 0; t < range_of(k->plan->shape.kind).end; t++)
+        if (may_move(k, t)) all += rounded(bytes_of(k, t));
     return (size_t)all;
 }
 
-/* What is aligned stays where it is, and what is not has a place in the scratch memory. */
+/* What is aligned and not gathered stays where it is; what does not has a place in the scratch
+ * memory. */
 static void place(const attention_kernel *k, gpu_pointer scratch, const gpu_pointer *at,
                   gpu_pointer *placed) {
     const wb_conv_shape *s = &k->plan->shape;
     placed[WB_ATTENTION_MEANS] = scratch += (gpu_pointer)rounded(k->plan->workspace_bytes);
     scratch += (gpu_pointer)rounded(means_bytes(s));
     for (int t = 0; t < range_of(s->kind).end; t++) {
-        const bool moves = k->copies && at[t] % WB_CONV_ALIGNED_BYTES != 0;
+        const bool moves =
+            may_move(k, t) && (is_gathered(k, t) || at[t] % WB_CONV_ALIGNED_BYTES != 0);
         placed[t] = moves ? scratch : at[t];
-        if (k->copies) scratch += (gpu_pointer)rounded(bytes_of(k, t));
+        if (may_move(k, t)) scratch += (gpu_pointer)rounded(bytes_of(k, t));
     }
 }
 
@@ -192,6 +218,17 @@ static int64_t offset_of(const wb_attention_shape *a, int tensor, int64_t entry,
 
 static wb_gpu_outcome copy(gpu_pointer to, gpu_pointer from, int64_t bytes, const wb_gpu_run *run) {
     return GPU_TRY(MemcpyDtoDAsync, to, from, (size_t)bytes, run->stream);
+}
+
+/* The slice becomes dense, so far on in the scratch memory. */
+static wb_gpu_outcome gather(wb_gpu_kernel *by, const wb_gpu_run *run, const wb_command *command,
+                             int tensor, int64_t scratch_offset) {
+    const wb_argument scratch = command->arguments[command->narguments - 1];
+    wb_argument arguments[] = {command->arguments[tensor], scratch, scratch};
+    arguments[1].offset_bytes += scratch_offset;
+    const wb_command made = {
+        .kernel = by, .narguments = 3, .arguments = arguments, .what = command->what};
+    return by->run(by, run, &made);
 }
 
 static wb_gpu_outcome run_part(const attention_kernel *k, const wb_gpu_run *run,
@@ -215,7 +252,10 @@ static wb_gpu_outcome run_attention(const wb_gpu_kernel *kernel, const wb_gpu_ru
     for (int t = 0; t < range.end; t++) at[t] = wb_gpu_address(run, command, t);
     place(k, scratch, at, placed);
     for (int t = 0; t < range.results && !o.error; t++)
-        if (placed[t] != at[t]) o = copy(placed[t], at[t], bytes_of(k, t), run);
+        if (is_gathered(k, t))
+            o = gather(k->gather[t], run, command, t, (int64_t)(placed[t] - scratch));
+        else if (placed[t] != at[t])
+            o = copy(placed[t], at[t], bytes_of(k, t), run);
     for (int64_t part = 0; part < k->entry_runs * k->head_runs && !o.error; part++)
         o = run_part(k, run, placed, scratch, part);
     for (int t = range.results; t < range.end && !o.error; t++)
@@ -226,7 +266,10 @@ static wb_gpu_outcome run_attention(const wb_gpu_kernel *kernel, const wb_gpu_ru
 /* ---- making ---- */
 
 static void release_attention(wb_gpu_kernel *kernel) {
-    wb_conv_plan_put(kernel->device, ((attention_kernel *)kernel)->plan);
+    attention_kernel *k = (attention_kernel *)kernel;
+    for (int t = 0; t <= WB_ATTENTION_V; t++)
+        if (k->gather[t]) k->gather[t]->release(k->gather[t]);
+    wb_conv_plan_put(kernel->device, k->plan);
     wb_gpu_host->release(kernel);
 }
 
@@ -239,24 +282,87 @@ static wb_gpu_answer without_plan(const wb_gpu_outcome *o) {
     return WB_GPU_TAKEN;
 }
 
-wb_gpu_answer wb_dnn_lower_attention(wb_gpu_device *device, const wb_call *call,
-                                     const wb_program *epilogue, int split,
-                                     wb_gpu_kernel **kernel) {
-    wb_gpu_outcome o;
-    (void)split;
-    wb_conv_plan *plan = plan_of(device, call, &o);
-    if (!plan) return without_plan(&o);
-    attention_kernel *k = epilogue ? NULL : wb_gpu_host->alloc(sizeof *k);
+/* Copies `sizes` elements from strides to a dense array. NULL with an error recorded. */
+static wb_gpu_kernel *gather_new(wb_gpu_device *device, wb_dtype dtype, const int64_t sizes[3],
+                                 const int64_t strides[2]) {
+    wb_access accesses[] = {
+        {.dtype = (uint8_t)dtype, .argument = 0, .strides = {1, strides[0], strides[1]}},
+        {.dtype = (uint8_t)dtype, .argument = 1, .strides = {1, sizes[0], sizes[0] * sizes[1]}}};
+    wb_instruction instructions[] = {
+        {.code = WB_CODE_load,
+         .type = WB_R_F32,
+         .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE},
+         .index = 0},
+        {.code = WB_CODE_store, .type = WB_R_F32, .in = {0, WB_NO_VALUE, WB_NO_VALUE}, .index = 1}};
+    const wb_program program = {.ndim = 3,
+                                .sizes = {sizes[0], sizes[1], sizes[2]},
+                                .phases = 1,
+                                .ninstructions = 2,
+                                .naccesses = 2,
+                                .narguments = 2,
+                                .instructions = instructions,
+                                .accesses = accesses};
+    return wb_gpu_kernel_new(device, &program);
+}
+
+/* What the plan does not read as the call has it. False with an error recorded. */
+static bool add_gathers(attention_kernel *k, wb_gpu_device *device, const wb_call *call) {
+    wb_conv_shape given;
+    fill_shape(call, &given);
+    for (int t = 0; t <= WB_ATTENTION_V; t++) {
+        const wb_attention_sizes from = wb_attention_sizes_of(&given.attention, t),
+                                 to = wb_attention_sizes_of(&k->plan->shape.attention, t);
+        if (memcmp(from.strides, to.strides, sizeof to.strides) == 0) continue;
+        const int64_t sizes[] = {from.features * from.heads, from.length, call->attention.batch};
+        k->gather[t] = gather_new(device, call->dtype, sizes, from.strides);
+        if (!k->gather[t]) return false;
+    }
+    return true;
+}
+
+/* Dense ones will be made of slices that begin anywhere, or that cuDNN does not read. */
+static wb_conv_plan *plan_as_it_lies(wb_gpu_device *device, const wb_call *call,
+                                     wb_gpu_outcome *o) {
+    wb_conv_plan *plan = call->is_aligned ? plan_of(device, call, o) : NULL;
+    wb_call dense = *call;
+    memset(dense.attention.q_strides, 0, sizeof dense.attention.q_strides);
+    memset(dense.attention.k_strides, 0, sizeof dense.attention.k_strides);
+    memset(dense.attention.v_strides, 0, sizeof dense.attention.v_strides);
+    return plan ? plan : plan_of(device, &dense, o);
+}
+
+/* Takes the plan over. NULL with an error recorded. */
+static wb_gpu_kernel *kernel_new(wb_gpu_device *device, const wb_call *call, wb_conv_plan *plan) {
+    attention_kernel *k = wb_gpu_host->alloc(sizeof *k);
     if (!k) {
         wb_conv_plan_put(device, plan);
-        return epilogue ? WB_GPU_APART : WB_GPU_TAKEN;
+        return NULL;
     }
     wb_gpu_kernel_init(&k->kernel, device);
     k->kernel.run = run_attention, k->kernel.release = release_attention;
     k->plan = plan, k->copies = !call->is_aligned;
     k->entry_runs = call->attention.batch / plan->shape.attention.batch;
     k->head_runs = call->attention.kv_heads / plan->shape.attention.kv_heads;
+    if (!add_gathers(k, device, call)) {
+        release_attention(&k->kernel);
+        return NULL;
+    }
     k->kernel.scratch_bytes = scratch_of(k);
-    *kernel = &k->kernel;
+    return &k->kernel;
+}
+
+wb_gpu_answer wb_dnn_lower_attention(wb_gpu_device *device, const wb_call *call,
+                                     const wb_program *epilogue, int split,
+                                     wb_gpu_kernel **kernel) {
+    wb_gpu_outcome o;
+    (void)split;
+    if (!is_attention(call)) return WB_GPU_PASS;
+    wb_conv_plan *plan = plan_as_it_lies(device, call, &o);
+    if (!plan) return without_plan(&o);
+    if (epilogue) {
+        wb_conv_plan_put(device, plan);
+        return WB_GPU_APART;
+    }
+    *kernel = kernel_new(device, call, plan);
     return WB_GPU_TAKEN;
 }

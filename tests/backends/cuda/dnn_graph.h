@@ -73,13 +73,23 @@ static bool is_aligned(const object *tensor, const void *pointer) {
     return (uintptr_t)pointer % (uintptr_t)alignment == 0;
 }
 
+/* Columns of halves, too. */
+static bool is_aligned_throughout(const object *tensor, const void *pointer) {
+    const int64_t *strides = value(tensor, DNN_TENSOR_STRIDES);
+    bool all = is_aligned(tensor, pointer);
+    for (int d = 0; d < 4 && type_of(tensor) != DNN_F32; d++)
+        all = all && (strides[d] == 1 || is_aligned(tensor, (const char *)NULL + 2 * strides[d]));
+    return all;
+}
+
 /* Reads the array into the numbers, or writes it. */
 static void transfer(evaluation *e, const object *tensor, double *numbers, bool writes) {
     const int type = type_of(tensor);
     const int64_t count = elements(tensor), element = type == DNN_F32 ? 4 : 2;
     const size_t bytes = (size_t)((place_of(tensor, count - 1) + 1) * element);
     char *copy, *pointer = pointer_of(e, tensor);
-    if (!pointer || !is_aligned(tensor, pointer) || !fetch(e->stream, pointer, bytes, &copy)) {
+    if (!pointer || !is_aligned_throughout(tensor, pointer) ||
+        !fetch(e->stream, pointer, bytes, &copy)) {
         e->failed = true;
         return;
     }

@@ -15,6 +15,8 @@ typedef struct row {
     int64_t features, values, queries, keys, heads, kv_heads;
     bool is_causal, has_mask, has_bias, is_shifted, is_taken;
     bool leaves_derivative; /* to the text */
+    bool is_sliced;         /* q, k and v are parts of one product, which has so many columns */
+    int64_t beside;         /* rows beside theirs */
 } row;
 
 static const row rows[] = {
@@ -29,6 +31,12 @@ static const row rows[] = {
     {"keys in whole tiles", WB_BF16, 8, 8, 4, 128, 2, 1, .is_taken = true},
     {"features of which the derivative has too many", WB_BF16, 136, 8, 3, 3, 1, 1, .is_taken = true,
      .leaves_derivative = true},
+    {"parts of a product", WB_BF16, 16, 16, 5, 5, 4, 2, .is_causal = true, .is_taken = true,
+     .is_sliced = true, .beside = 32},
+    {"parts that begin anywhere", WB_BF16, 8, 8, 5, 5, 2, 1, .is_taken = true, .is_sliced = true,
+     .beside = 8},
+    {"parts whose columns are not aligned", WB_BF16, 32, 32, 6, 6, 1, 1, .is_taken = true,
+     .is_sliced = true, .beside = 4},
     {"causal with more keys than queries", WB_BF16, 8, 8, 3, 5, 1, 1, .is_causal = true},
     {"features that are no multiple of 8", WB_BF16, 12, 8, 5, 5, 1, 1, .is_taken = false},
     {"a mask", WB_BF16, 8, 8, 5, 5, 1, 1, .has_mask = true},
@@ -48,6 +56,29 @@ static wb_array *numbers(const row *r, const wb_device *device, int64_t features
     return wb_reshape(wb_slice(x, 0, shift, count + shift, 1), features, length, BATCH);
 }
 
+/* Stored as it is, since a product makes it. */
+static wb_array *through_a_product(wb_array *x) {
+    const int64_t size = wb_size(x, 0);
+    wb_array *one =
+        wb_cast(wb_eq(wb_iota(WB_I32, 0, size, size), wb_iota(WB_I32, 1, size, size)), WB_BF16);
+    return wb_matmul(wb_to(wb_device_of(x), one, .eltype = WB_ELTYPE_PRESERVE), x);
+}
+
+static void make(const row *r, const wb_device *device, wb_array *x[3]) {
+    const int64_t q = r->features * r->heads, k = r->features * r->kv_heads,
+                  v = r->values * r->kv_heads;
+    if (!r->is_sliced) {
+        x[0] = numbers(r, device, q, r->queries);
+        x[1] = numbers(r, device, k, r->keys);
+        x[2] = numbers(r, device, v, r->keys);
+        return;
+    }
+    wb_array *wide = through_a_product(numbers(r, device, q + k + v + r->beside, r->keys));
+    x[0] = wb_slice(wide, 0, 0, q, 1);
+    x[1] = wb_slice(wide, 0, q, q + k, 1);
+    x[2] = wb_slice(wide, 0, q + k, q + k + v, 1);
+}
+
 static wb_array *attend(const row *r, const wb_device *device, wb_array *q, wb_array *k,
                         wb_array *v) {
     wb_array *mask = NULL, *bias = NULL;
@@ -64,9 +95,8 @@ static int64_t compute(const row *r, const wb_device *device, double *results) {
     int64_t count = 0;
     wb_scope_open();
     wb_seed(3);
-    wb_array *x[3] = {numbers(r, device, r->features * r->heads, r->queries),
-                      numbers(r, device, r->features * r->kv_heads, r->keys),
-                      numbers(r, device, r->values * r->kv_heads, r->keys)};
+    wb_array *x[3];
+    make(r, device, x);
     wb_array *y = attend(r, device, x[0], x[1], x[2]), *of[3] = {NULL};
     wb_status status = wb_gradient_of(wb_sum(wb_square(wb_cast(y, WB_F32))), 3, x, of);
     wb_array *list[] = {y, of[0], of[1], of[2]};

@@ -272,18 +272,23 @@ static void set_strides(int64_t strides[2], int64_t step, int64_t length) {
     strides[0] = step, strides[1] = step * length;
 }
 
-/* Of dense arrays. */
-static wb_conv_shape shape_of_attention(const attention_row *row, wb_call_kind kind) {
+/* Of arrays that are parts of so much wider ones. */
+static wb_conv_shape parts_of_attention(const attention_row *row, wb_call_kind kind,
+                                        int64_t wider) {
     wb_conv_shape s;
     memset(&s, 0, sizeof s);
     s.kind = (int32_t)kind, s.dtype = row->dtype;
     wb_attention_shape *a = &s.attention;
     memcpy(a, row->sizes, sizeof row->sizes); /* its first members */
     a->all_heads = a->heads, a->all_kv_heads = a->kv_heads;
-    set_strides(a->q_strides, a->dk * a->heads, a->queries);
-    set_strides(a->k_strides, a->dk * a->kv_heads, a->keys);
-    set_strides(a->v_strides, a->dv * a->kv_heads, a->keys);
+    set_strides(a->q_strides, a->dk * a->heads * wider, a->queries);
+    set_strides(a->k_strides, a->dk * a->kv_heads * wider, a->keys);
+    set_strides(a->v_strides, a->dv * a->kv_heads * wider, a->keys);
     return s;
+}
+
+static wb_conv_shape shape_of_attention(const attention_row *row, wb_call_kind kind) {
+    return parts_of_attention(row, kind, 1);
 }
 
 static void finalise(const wb_conv_shape *s, const char *name) {
@@ -293,7 +298,7 @@ static void finalise(const wb_conv_shape *s, const char *name) {
     if (o.error) fail_msg("%s, kind %d: %s: %s", name, (int)s->kind, o.call, o.error);
 }
 
-/* Of all heads, of one of them, and of q that is a part of something wider. */
+/* Of all heads, of one entry's that share keys, and of parts of wider arrays. */
 static void graphs_of_attention_are_finalised(void **state) {
     (void)state;
     if (!is_there()) skip();
@@ -301,7 +306,7 @@ static void graphs_of_attention_are_finalised(void **state) {
         for (size_t k = 0; k < 2; k++) {
             wb_conv_shape s = shape_of_attention(&attentions[i], attention_kinds[k]);
             finalise(&s, attentions[i].name);
-            s.attention.q_strides[0] *= 3, s.attention.q_strides[1] *= 3;
+            s = parts_of_attention(&attentions[i], attention_kinds[k], 3);
             finalise(&s, attentions[i].name);
             s.attention.batch = 1, s.attention.heads /= s.attention.kv_heads;
             s.attention.kv_heads = 1;
@@ -340,6 +345,7 @@ static const char h200[] =
     "{\"maxGridSize\": [2147483647, 65535, 65535], \"maxBlockSize\": [1024, 1024, 64],"
     "\"regsPerBlock\": 65536, \"multiProcessorCount\": 132, \"warpSize\": 32,"
     "\"maxSharedMemoryPerBlock\": 49152, \"maxSharedMemoryPerBlockOptin\": 232448,"
+    "\"oversizedSharedMemoryPerBlock\": 0, \"smCountOrigin\": 0, \"memoryBusWidth\": 5120,"
     "\"reservedSharedMemoryPerBlock\": 1024, \"maxRegistersPerSM\": 65536,"
     "\"maxCtasPerSM\": 32, \"maxThreadsPerBlock\": 1024, \"maxThreadsPerSM\": 2048,"
     "\"pciDeviceId\": 0, \"isTccDriver\": 0, \"supportCoopLaunch\": 1,"
@@ -407,11 +413,13 @@ static void engines_of_a_card_take_attention(void **state) {
     if (!card) skip();
     for (size_t i = 0; i < ATTENTIONS; i++)
         for (size_t k = 0; k < 2; k++) {
-            const wb_conv_shape s = shape_of_attention(&attentions[i], attention_kinds[k]);
+            const wb_conv_shape s = shape_of_attention(&attentions[i], attention_kinds[k]),
+                                parts = parts_of_attention(&attentions[i], attention_kinds[k], 3);
             const int64_t count = engines_of(card, &s);
             print_message("%s: %lld engines%s\n", attentions[i].name, (long long)count,
                           k ? " of the derivative" : "");
             assert_true(count > 0);
+            assert_int_equal(engines_of(card, &parts), count);
         }
     wb_conv_shape odd = shape_of_attention(&attentions[0], WB_CALL_attention);
     odd.attention.dk = 12; /* which the plugin does not offer */
