@@ -236,19 +236,24 @@ static dnn_descriptor softmax(builder *b, const wb_conv_shape *s, dnn_descriptor
                  between(b, a, wb_dnn_type(s->dtype), a->keys));
 }
 
+static dnn_descriptor scaled(builder *b, const wb_attention_shape *a, dnn_descriptor x,
+                             dnn_descriptor scale) {
+    return point(b, DNN_MUL, (pointwise){.x = x, .y = scale}, between(b, a, DNN_F32, a->keys));
+}
+
 /* Products of q and k, times the scale. */
 static dnn_descriptor scores_of(builder *b, const wb_attention_shape *a, dnn_descriptor q,
-                                dnn_descriptor k) {
+                                dnn_descriptor k, dnn_descriptor scale) {
     dnn_descriptor products = between(b, a, DNN_F32, a->keys);
     multiply(b, q, k, products);
-    return point(b, DNN_MUL, (pointwise){.x = products, .y = number(b, WB_DNN_SCALE)},
-                 between(b, a, DNN_F32, a->keys));
+    return scaled(b, a, products, scale);
 }
 
 static void attend(builder *b, const wb_conv_shape *s) {
     const wb_attention_shape *a = &s->attention;
-    dnn_descriptor scores = scores_of(b, a, heads_of(b, s, WB_ATTENTION_Q, false),
-                                      heads_of(b, s, WB_ATTENTION_K, true));
+    dnn_descriptor scores =
+        scores_of(b, a, heads_of(b, s, WB_ATTENTION_Q, false), heads_of(b, s, WB_ATTENTION_K, true),
+                  number(b, WB_DNN_SCALE));
     if (a->is_causal) scores = hide_later(b, a, scores);
     dnn_descriptor weights = softmax(b, s, scores);
     multiply(b, weights, heads_of(b, s, WB_ATTENTION_V, false),
@@ -309,17 +314,16 @@ static void differentiate(builder *b, const wb_conv_shape *s) {
     dnn_descriptor q = heads_of(b, s, WB_ATTENTION_Q, false),
                    k = heads_of(b, s, WB_ATTENTION_K, true),
                    y = heads_of(b, s, WB_ATTENTION_Y, false),
-                   dy = heads_of(b, s, WB_ATTENTION_DY, false);
+                   dy = heads_of(b, s, WB_ATTENTION_DY, false), scale = number(b, WB_DNN_SCALE);
     dnn_descriptor means = means_of(b, a, y, dy);
-    dnn_descriptor weights = weights_of(b, a, scores_of(b, a, q, k));
+    dnn_descriptor weights = weights_of(b, a, scores_of(b, a, q, k, scale));
     add_over_queries(b, s, weights, dy, WB_ATTENTION_DV);
     dnn_descriptor slopes = between(b, a, DNN_F32, a->keys);
     multiply(b, dy, heads_of(b, s, WB_ATTENTION_V, true), slopes);
     dnn_descriptor x =
         point(b, DNN_SUB, (pointwise){.x = slopes, .y = means}, between(b, a, DNN_F32, a->keys));
     x = point(b, DNN_MUL, (pointwise){.x = x, .y = weights}, between(b, a, DNN_F32, a->keys));
-    x = point(b, DNN_MUL, (pointwise){.x = x, .y = number(b, WB_DNN_SCALE)},
-              between(b, a, DNN_F32, a->keys));
+    x = scaled(b, a, x, scale);
     add_over_queries(b, s, x, q, WB_ATTENTION_DK);
     multiply(b, x, k_again(b, s, k), heads_of(b, s, WB_ATTENTION_DQ, false));
 }
