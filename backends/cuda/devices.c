@@ -122,8 +122,11 @@ wb_status wb_gpu_info(int index, wb_device_info *info) {
     wb_gpu_found found;
     int units = 0;
     size_t bytes = 0;
-    *info = (wb_device_info){
-        .is_gpu = true, .has_f64 = true, .takes_halves = true, .joins_updates = true};
+    *info = (wb_device_info){.is_gpu = true,
+                             .has_f64 = true,
+                             .takes_halves = true,
+                             .reads_parts = true,
+                             .joins_updates = true};
     if (!wb_gpu_find(index, &found)) return WB_ERROR_DEVICE;
     if (gpu.DeviceGetName(info->name, (int)sizeof info->name - 1, found.ordinal) != GPU_SUCCESS)
         (void)snprintf(info->name, sizeof info->name, "device %d", index);

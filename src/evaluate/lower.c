@@ -178,7 +178,7 @@ static int32_t result_of(lowering *l, const wb_array *node, int number, int32_t 
     wb_array result = {.op = WB_OP_result, .nattributes = 1, .attributes.part.number = number};
     wb_call_result(node, number, &result);
     wb_value v = wb_blank_value(&result, WB_VALUE_RESULT);
-    if (wb_is_half(v.dtype)) v.dtype = value_at(l, call)->dtype;
+    if (wb_is_half(v.dtype)) v.dtype = value_at(l, call)->dtype; /* halves, or f32 */
     v.ninputs = 1, v.small_inputs[0] = call;
     return wb_add_value(&l->out, v);
 }

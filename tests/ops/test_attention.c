@@ -366,6 +366,27 @@ static void threads_do_not_show(void **state) {
     check_threads(1, 2100, false);
 }
 
+/* A device's groups end in any order; what they add up does not depend on it. */
+static void runs_do_not_show(void **state) {
+    enum { RUNS = 20 };
+    static const wb_dtype dtypes[] = {WB_F32, WB_BF16};
+    static const char *const names[] = {"y", "dq", "dk", "dv"};
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        wb_array *q = wb_cast(wb_normal(WB_F32, 32, 256), dtypes[t]), *first[4];
+        wb_array *k = wb_cast(wb_normal(WB_F32, 16, 256), dtypes[t]);
+        wb_array *v = wb_cast(wb_normal(WB_F32, 16, 256), dtypes[t]);
+        for (int run = 0; run < RUNS; run++) {
+            wb_array *x[] = {q, k, v}, *got[4];
+            got[0] = wb_attention(q, k, v, .heads = 2, .kv_heads = 1, .causal = true);
+            assert_int_equal(wb_pullback(got[0], q, 3, x, got + 1), WB_OK);
+            wb_eval(got[0], got[1], got[2], got[3]);
+            for (int i = 0; i < 4 && run > 0; i++) assert_same_bits(got[i], first[i], names[i]);
+            if (run == 0) memcpy(first, got, sizeof first);
+        }
+    }
+}
+
 static void tiles_are_products_and_a_softmax(void **state) {
     const tiles_row *row = *state;
     if (!row->is_brief && !is_on_cpu()) skip();
@@ -456,6 +477,7 @@ int main(void) {
                                      TEST(scores_may_be_large),
                                      TEST(parts_are_read_where_they_lie),
                                      TEST(threads_do_not_show),
+                                     TEST(runs_do_not_show),
                                      TEST(rotary_turns_pairs),
                                      TEST(sinusoidal_is_a_table),
                                      TEST(mistakes_are_named)};

@@ -9,13 +9,30 @@ enum { WB_CONV_ALIGNED_BYTES = 16 }; /* of all arrays */
 
 enum { WB_CONV_X, WB_CONV_W, WB_CONV_Y, WB_CONV_TENSORS };
 
-/* Attention without mask and bias; q and y have `heads`, k and v `kv_heads`. */
+/* Attention without mask and bias; q and y have `heads`, k and v `kv_heads`: those of one
+ * run, which are some of the arrays' heads. */
 typedef struct wb_attention_shape {
     int64_t dk, dv, queries, keys, heads, kv_heads, batch, is_causal;
+    int64_t all_heads, all_kv_heads;
+    /* of q, k and v in elements: from position to position, along the batch */
+    int64_t q_strides[2], k_strides[2], v_strides[2];
 } wb_attention_shape;
 
-enum { WB_ATTENTION_Q, WB_ATTENTION_K, WB_ATTENTION_V, WB_ATTENTION_Y, WB_ATTENTION_SUMS };
-enum { WB_ATTENTION_TENSORS = WB_ATTENTION_SUMS + 1 };
+/* The arrays by number, as the calls' arguments are; means, one number in f32 for each query of a
+ * run, is scratch memory of the derivative. */
+enum {
+    WB_ATTENTION_Q,
+    WB_ATTENTION_K,
+    WB_ATTENTION_V,
+    WB_ATTENTION_Y,
+    WB_ATTENTION_SUMS,
+    WB_ATTENTION_DY,
+    WB_ATTENTION_DQ,
+    WB_ATTENTION_DK,
+    WB_ATTENTION_DV,
+    WB_ATTENTION_MEANS,
+    WB_ATTENTION_TENSORS
+};
 
 /* All that a plan depends on; compared as bytes: fill zeroed memory. Cross-correlations: the fast
  * engines know nothing else. */
@@ -23,8 +40,12 @@ typedef struct wb_conv_shape {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3];
     int64_t channels, filters, groups, batch;
     int32_t kind, dtype, fast, unused; /* wb_call_kind, wb_dtype */
-    wb_attention_shape attention;      /* of WB_CALL_attention; then the sizes above are 0 */
+    wb_attention_shape attention;      /* of attention; then the sizes above are 0 */
 } wb_conv_shape;
+
+static inline bool wb_conv_is_attention(const wb_conv_shape *shape) {
+    return shape->kind == WB_CALL_attention || shape->kind == WB_CALL_attention_backward;
+}
 
 /* False: not a convolution for a library: empty, or one that takes input away instead of padding
  * it. */
@@ -67,7 +88,7 @@ typedef struct wb_conv_library {
     /* Fills in `by` and the workspace, or neither. */
     wb_gpu_outcome (*make)(void *handle, wb_conv_plan *plan);
     void (*drop)(void *by); /* what make left there */
-    /* at: x, w, y; of attention q, k, v, y, sums */
+    /* at: x, w, y, or by WB_ATTENTION_... */
     wb_gpu_outcome (*run)(void *handle, const wb_conv_plan *plan, const gpu_pointer *at,
                           gpu_pointer workspace, gpu_stream stream);
 } wb_conv_library;

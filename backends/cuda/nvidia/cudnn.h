@@ -19,10 +19,10 @@ bool wb_dnn_load(char *reason, size_t reason_bytes);
 wb_gpu_outcome wb_dnn_outcome(const char *call, dnn_code code);
 #define DNN_TRY(function, ...) wb_dnn_outcome("cudnn" #function, dnn.function(__VA_ARGS__))
 
-/* ---- graphs: of one operation for a convolution (cudnn_graph.c), of 8 or 12 for attention
- * (cudnn_attention.c) ---- */
+/* ---- graphs: of one operation for a convolution (cudnn_graph.c), of 8 or 12 for attention, of up
+ * to 24 for its derivative (cudnn_attention.c) ---- */
 
-enum { WB_DNN_PARTS = 64 };
+enum { WB_DNN_PARTS = 128 };
 
 typedef struct wb_dnn_graph {
     dnn_descriptor parts[WB_DNN_PARTS]; /* tensors, what operations do, operations */
@@ -51,8 +51,21 @@ bool wb_dnn_is_suitable(const wb_conv_shape *shape, dnn_descriptor config);
 
 /* ---- attention (cudnn_attention.c) ---- */
 
+/* One of the arrays of halves; strides in elements, from position to position and along the
+ * batch. */
+typedef struct wb_attention_sizes {
+    int64_t features, heads, length, strides[2];
+} wb_attention_sizes;
+
+wb_attention_sizes wb_attention_sizes_of(const wb_attention_shape *shape, int tensor);
+
+/* What the derivative of a run stores at most. */
+int64_t wb_dnn_stored_bytes(const wb_attention_shape *shape);
+/* Whether a plan of the shape may have such a workspace. */
+bool wb_dnn_fits(const wb_conv_shape *shape, int64_t workspace_bytes);
+
 /* Numbers that the graph is given with each run, after the arrays. */
-enum { WB_DNN_SCALE = WB_ATTENTION_TENSORS, WB_DNN_LOW, WB_DNN_VALUES_END };
+enum { WB_DNN_SCALE = WB_ATTENTION_TENSORS, WB_DNN_LOW, WB_DNN_ONE, WB_DNN_VALUES_END };
 
 wb_gpu_outcome wb_dnn_attention_make(const wb_conv_shape *shape, dnn_handle handle,
                                      wb_dnn_graph *graph);

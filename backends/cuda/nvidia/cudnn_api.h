@@ -99,6 +99,7 @@ typedef gpu_stream dnn_stream;
     X(DNN_DO_POINTWISE, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, 13)                          \
     X(DNN_DO_MATMUL, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, 19)                                \
     X(DNN_DO_REDUCTION, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, 22)                          \
+    X(DNN_DO_RESHAPE, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, 31)                              \
     X(DNN_POINTWISE_MODE, CUDNN_ATTR_POINTWISE_MODE, 0)                                            \
     X(DNN_POINTWISE_COMPUTE, CUDNN_ATTR_POINTWISE_MATH_PREC, 1)                                    \
     X(DNN_POINTWISE_AXIS, CUDNN_ATTR_POINTWISE_AXIS, 9)                                            \
@@ -117,6 +118,8 @@ typedef gpu_stream dnn_stream;
     X(DNN_DO_REDUCTION_X, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, 1610)                              \
     X(DNN_DO_REDUCTION_Y, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, 1611)                              \
     X(DNN_DO_REDUCTION_WHAT, CUDNN_ATTR_OPERATION_REDUCTION_DESC, 1612)                            \
+    X(DNN_DO_RESHAPE_X, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, 2200)                                  \
+    X(DNN_DO_RESHAPE_Y, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, 2201)                                  \
     X(DNN_REDUCE_ADD, CUDNN_REDUCE_TENSOR_ADD, 0)                                                  \
     X(DNN_REDUCE_MAX, CUDNN_REDUCE_TENSOR_MAX, 3)                                                  \
     X(DNN_ADD, CUDNN_POINTWISE_ADD, 0)                                                             \

@@ -1,11 +1,12 @@
-/* Attention in cuDNN's terms: the graph of products, a softmax and, if causal, a selection between
- * them, which its engines recognise and compute in tiles (the names and the order of the operations
- * are those of NVIDIA's cudnn-frontend, scaled_dot_product_flash_attention.h). */
-#include <math.h>
+/* Attention and its derivative in cuDNN's terms: graphs of products and of what lies between them,
+ * which its engines recognise and compute in tiles. Which operations there are, their order and
+ * the types between them are as in NVIDIA's cudnn-frontend
+ * (scaled_dot_product_flash_attention.h). */
+#include <string.h>
 
 #include "cudnn.h"
 
-enum { MOST_OPERATIONS = 16 };
+enum { MOST_OPERATIONS = 32 };
 
 typedef struct builder {
     wb_dnn_graph *graph;
@@ -39,6 +40,46 @@ static dnn_descriptor finish(builder *b, dnn_descriptor d) {
     return d;
 }
 
+/* ---- sizes ---- */
+
+wb_attention_sizes wb_attention_sizes_of(const wb_attention_shape *a, int tensor) {
+    const bool is_k = tensor == WB_ATTENTION_K || tensor == WB_ATTENTION_DK,
+               of_keys = is_k || tensor == WB_ATTENTION_V || tensor == WB_ATTENTION_DV,
+               of_dk = is_k || tensor == WB_ATTENTION_Q || tensor == WB_ATTENTION_DQ;
+    const int64_t *const given[WB_ATTENTION_TENSORS] = {[WB_ATTENTION_Q] = a->q_strides,
+                                                        [WB_ATTENTION_K] = a->k_strides,
+                                                        [WB_ATTENTION_V] = a->v_strides};
+    wb_attention_sizes s = {.features = of_dk ? a->dk : a->dv,
+                            .heads = of_keys ? a->kv_heads : a->heads,
+                            .length = of_keys ? a->keys : a->queries};
+    s.strides[0] = s.features * (of_keys ? a->all_kv_heads : a->all_heads);
+    s.strides[1] = s.strides[0] * s.length;
+    if (given[tensor]) memcpy(s.strides, given[tensor], sizeof s.strides);
+    return s;
+}
+
+enum { QUERIES_TILE = 64, KEYS_TILE = 128, STORED_BESIDE_BYTES = 1 << 20 };
+
+static int64_t in_tiles(int64_t n, int64_t tile) { return (n + tile - 1) / tile * tile; }
+
+/* The scores' cotangent in halves, in whole tiles; and the gradients of each head before those that
+ * share keys are added. */
+int64_t wb_dnn_stored_bytes(const wb_attention_shape *a) {
+    const int64_t scores = in_tiles(a->queries, QUERIES_TILE) * in_tiles(a->keys, KEYS_TILE),
+                  parts = a->heads == a->kv_heads ? 0 : a->keys * (a->dk + a->dv);
+    return 2 * a->batch * a->heads * (scores + parts);
+}
+
+/* An engine with less than the scores' cotangent does not store it, but adds to dq in no fixed
+ * order, and cuDNN 9.19 does not note that. */
+bool wb_dnn_fits(const wb_conv_shape *s, int64_t workspace_bytes) {
+    const wb_attention_shape *a = &s->attention;
+    if (s->kind != WB_CALL_attention_backward)
+        return workspace_bytes <= WB_CONV_MOST_WORKSPACE_BYTES;
+    return workspace_bytes >= 2 * a->batch * a->heads * a->queries * a->keys &&
+           workspace_bytes <= wb_dnn_stored_bytes(a) + STORED_BESIDE_BYTES;
+}
+
 /* ---- tensors: (batch, heads, rows, columns) ---- */
 
 typedef enum tensor_place {
@@ -62,30 +103,41 @@ static dnn_descriptor tensor(builder *b, tensor_place where, int64_t id, int typ
     return finish(b, t);
 }
 
-/* An array (features heads, length, batch) of ours, or its heads' transposes. */
+/* An array (features heads, length, batch) of ours, or its heads' transposes. A graph of some of
+ * the heads steps over the others. */
 static dnn_descriptor heads_of(builder *b, const wb_conv_shape *s, int64_t id, bool transposed) {
     const wb_attention_shape *a = &s->attention;
-    const bool of_keys = id == WB_ATTENTION_K || id == WB_ATTENTION_V;
-    const int64_t features = id == WB_ATTENTION_Q || id == WB_ATTENTION_K ? a->dk : a->dv;
-    const int64_t length = of_keys ? a->keys : a->queries, heads = of_keys ? a->kv_heads : a->heads,
-                  step = features * heads;
-    const int64_t sizes[] = {a->batch, heads, transposed ? features : length,
-                             transposed ? length : features};
-    const int64_t strides[] = {step * length, features, transposed ? 1 : step,
-                               transposed ? step : 1};
+    const wb_attention_sizes of = wb_attention_sizes_of(a, (int)id);
+    const int64_t sizes[] = {a->batch, of.heads, transposed ? of.features : of.length,
+                             transposed ? of.length : of.features};
+    const int64_t strides[] = {of.strides[1], of.features, transposed ? 1 : of.strides[0],
+                               transposed ? of.strides[0] : 1};
     return tensor(b, ARRAY, id, wb_dnn_type(s->dtype), sizes, strides);
 }
 
-/* A number for each query and key, or for each query; dense. */
-static dnn_descriptor rows(builder *b, const wb_attention_shape *a, tensor_place where, int64_t id,
-                           int type, int64_t columns) {
-    const int64_t sizes[] = {a->batch, a->heads, a->queries, columns};
-    const int64_t strides[] = {a->heads * a->queries * columns, a->queries * columns, columns, 1};
-    return tensor(b, where, id, type, sizes, strides);
+/* A matrix for each head, dense. */
+static dnn_descriptor dense(builder *b, const wb_attention_shape *a, int type, int64_t n,
+                            int64_t columns) {
+    const int64_t sizes[] = {a->batch, a->heads, n, columns};
+    const int64_t strides[] = {a->heads * n * columns, n * columns, columns, 1};
+    return tensor(b, BETWEEN, b->next++, type, sizes, strides);
 }
 
+/* `columns` numbers for each query. */
 static dnn_descriptor between(builder *b, const wb_attention_shape *a, int type, int64_t columns) {
-    return rows(b, a, BETWEEN, b->next++, type, columns);
+    return dense(b, a, type, a->queries, columns);
+}
+
+/* A number for each query, in an array of as many heads as said. */
+static dnn_descriptor of_queries(builder *b, const wb_attention_shape *a, int64_t id,
+                                 int64_t heads) {
+    const int64_t sizes[] = {a->batch, a->heads, a->queries, 1};
+    const int64_t strides[] = {heads * a->queries, a->queries, 1, 1};
+    return tensor(b, ARRAY, id, DNN_F32, sizes, strides);
+}
+
+static dnn_descriptor sums_of(builder *b, const wb_attention_shape *a) {
+    return of_queries(b, a, WB_ATTENTION_SUMS, a->all_heads);
 }
 
 static dnn_descriptor number(builder *b, int64_t id) {
@@ -146,7 +198,16 @@ static dnn_descriptor point(builder *b, int mode, pointwise p, dnn_descriptor re
     return result;
 }
 
-/* ---- the graph ---- */
+/* The same numbers in another order. */
+static dnn_descriptor reshape(builder *b, dnn_descriptor x, dnn_descriptor result) {
+    dnn_descriptor operation = begin(b, DNN_DO_RESHAPE);
+    set_part(b, operation, DNN_DO_RESHAPE_X, x);
+    set_part(b, operation, DNN_DO_RESHAPE_Y, result);
+    add_operation(b, operation);
+    return result;
+}
+
+/* ---- scores ---- */
 
 /* Keys after the query's own place get a score below all others. */
 static dnn_descriptor hide_later(builder *b, const wb_attention_shape *a, dnn_descriptor scores) {
@@ -170,24 +231,105 @@ static dnn_descriptor softmax(builder *b, const wb_conv_shape *s, dnn_descriptor
     dnn_descriptor e = point(b, DNN_EXP, (pointwise){.x = below}, between(b, a, DNN_F32, a->keys));
     reduce(b, DNN_REDUCE_ADD, e, sum);
     dnn_descriptor log = point(b, DNN_LOG, (pointwise){.x = sum}, between(b, a, DNN_F32, 1));
-    (void)point(b, DNN_ADD, (pointwise){.x = largest, .y = log},
-                rows(b, a, ARRAY, WB_ATTENTION_SUMS, DNN_F32, 1));
+    (void)point(b, DNN_ADD, (pointwise){.x = largest, .y = log}, sums_of(b, a));
     return point(b, DNN_DIV, (pointwise){.x = e, .y = sum},
                  between(b, a, wb_dnn_type(s->dtype), a->keys));
 }
 
-wb_gpu_outcome wb_dnn_attention_make(const wb_conv_shape *s, dnn_handle handle, wb_dnn_graph *g) {
+static dnn_descriptor scaled(builder *b, const wb_attention_shape *a, dnn_descriptor x,
+                             dnn_descriptor scale) {
+    return point(b, DNN_MUL, (pointwise){.x = x, .y = scale}, between(b, a, DNN_F32, a->keys));
+}
+
+/* Products of q and k, times the scale. */
+static dnn_descriptor scores_of(builder *b, const wb_attention_shape *a, dnn_descriptor q,
+                                dnn_descriptor k, dnn_descriptor scale) {
+    dnn_descriptor products = between(b, a, DNN_F32, a->keys);
+    multiply(b, q, k, products);
+    return scaled(b, a, products, scale);
+}
+
+static void attend(builder *b, const wb_conv_shape *s) {
     const wb_attention_shape *a = &s->attention;
-    builder b = {.graph = g, .next = WB_DNN_VALUES_END};
-    dnn_descriptor products = between(&b, a, DNN_F32, a->keys);
-    multiply(&b, heads_of(&b, s, WB_ATTENTION_Q, false), heads_of(&b, s, WB_ATTENTION_K, true),
-             products);
     dnn_descriptor scores =
-        point(&b, DNN_MUL, (pointwise){.x = products, .y = number(&b, WB_DNN_SCALE)},
-              between(&b, a, DNN_F32, a->keys));
-    if (a->is_causal) scores = hide_later(&b, a, scores);
-    dnn_descriptor weights = softmax(&b, s, scores);
-    multiply(&b, weights, heads_of(&b, s, WB_ATTENTION_V, false),
-             heads_of(&b, s, WB_ATTENTION_Y, false));
+        scores_of(b, a, heads_of(b, s, WB_ATTENTION_Q, false), heads_of(b, s, WB_ATTENTION_K, true),
+                  number(b, WB_DNN_SCALE));
+    if (a->is_causal) scores = hide_later(b, a, scores);
+    dnn_descriptor weights = softmax(b, s, scores);
+    multiply(b, weights, heads_of(b, s, WB_ATTENTION_V, false),
+             heads_of(b, s, WB_ATTENTION_Y, false));
+}
+
+/* ---- the derivative ---- */
+
+/* For each query the sum of y dy. That array is the caller's, too: engines want it in memory. */
+static dnn_descriptor means_of(builder *b, const wb_attention_shape *a, dnn_descriptor y,
+                               dnn_descriptor dy) {
+    dnn_descriptor products = between(b, a, DNN_F32, a->dv), sum = between(b, a, DNN_F32, 1);
+    (void)point(b, DNN_MUL, (pointwise){.x = dy, .y = y}, products);
+    reduce(b, DNN_REDUCE_ADD, products, sum);
+    return point(b, DNN_MUL, (pointwise){.x = sum, .y = number(b, WB_DNN_ONE)},
+                 of_queries(b, a, WB_ATTENTION_MEANS, a->heads));
+}
+
+/* The weights of the softmax once more, from the scores and the logarithms of their sums. */
+static dnn_descriptor weights_of(builder *b, const wb_attention_shape *a, dnn_descriptor scores) {
+    dnn_descriptor x = point(b, DNN_SUB, (pointwise){.x = scores, .y = sums_of(b, a)},
+                             between(b, a, DNN_F32, a->keys));
+    if (a->is_causal) x = hide_later(b, a, x);
+    return point(b, DNN_EXP, (pointwise){.x = x}, between(b, a, DNN_F32, a->keys));
+}
+
+/* d = x' y for each head, of numbers x for each query and key; heads that share keys are added. */
+static void add_over_queries(builder *b, const wb_conv_shape *s, dnn_descriptor x, dnn_descriptor y,
+                             int64_t id) {
+    const wb_attention_shape *a = &s->attention;
+    const int type = wb_dnn_type(s->dtype);
+    const int64_t sizes[] = {a->batch, a->heads, a->keys, a->queries},
+                  strides[] = {a->heads * a->queries * a->keys, a->queries * a->keys, 1, a->keys};
+    dnn_descriptor turned = reshape(b, x, tensor(b, BETWEEN, b->next++, type, sizes, strides));
+    dnn_descriptor d = heads_of(b, s, id, false);
+    if (a->heads == a->kv_heads) {
+        multiply(b, turned, y, d);
+        return;
+    }
+    dnn_descriptor each = dense(b, a, type, a->keys, id == WB_ATTENTION_DK ? a->dk : a->dv);
+    multiply(b, turned, y, each);
+    reduce(b, DNN_REDUCE_ADD, each, d);
+}
+
+/* The transposes of k transposed. */
+static dnn_descriptor k_again(builder *b, const wb_conv_shape *s, dnn_descriptor k) {
+    const wb_attention_shape *a = &s->attention;
+    const wb_attention_sizes of = wb_attention_sizes_of(a, WB_ATTENTION_K);
+    const int64_t sizes[] = {a->batch, of.heads, of.length, of.features},
+                  strides[] = {of.strides[1], of.features, of.strides[0], 1};
+    return reshape(b, k, tensor(b, BETWEEN, b->next++, wb_dnn_type(s->dtype), sizes, strides));
+}
+
+/* The product that makes dq writes it itself: parts of it that other groups add would come in any
+ * order. So the cotangent of the scores is stored, in the engine's workspace. */
+static void differentiate(builder *b, const wb_conv_shape *s) {
+    const wb_attention_shape *a = &s->attention;
+    dnn_descriptor q = heads_of(b, s, WB_ATTENTION_Q, false),
+                   k = heads_of(b, s, WB_ATTENTION_K, true),
+                   y = heads_of(b, s, WB_ATTENTION_Y, false),
+                   dy = heads_of(b, s, WB_ATTENTION_DY, false), scale = number(b, WB_DNN_SCALE);
+    dnn_descriptor means = means_of(b, a, y, dy);
+    dnn_descriptor weights = weights_of(b, a, scores_of(b, a, q, k, scale));
+    add_over_queries(b, s, weights, dy, WB_ATTENTION_DV);
+    dnn_descriptor slopes = between(b, a, DNN_F32, a->keys);
+    multiply(b, dy, heads_of(b, s, WB_ATTENTION_V, true), slopes);
+    dnn_descriptor x =
+        point(b, DNN_SUB, (pointwise){.x = slopes, .y = means}, between(b, a, DNN_F32, a->keys));
+    x = point(b, DNN_MUL, (pointwise){.x = x, .y = weights}, between(b, a, DNN_F32, a->keys));
+    x = scaled(b, a, x, scale);
+    add_over_queries(b, s, x, q, WB_ATTENTION_DK);
+    multiply(b, x, k_again(b, s, k), heads_of(b, s, WB_ATTENTION_DQ, false));
+}
+
+wb_gpu_outcome wb_dnn_attention_make(const wb_conv_shape *s, dnn_handle handle, wb_dnn_graph *g) {
+    builder b = {.graph = g, .next = WB_DNN_VALUES_END};
+    (s->kind == WB_CALL_attention ? attend : differentiate)(&b, s);
     return b.outcome.error ? b.outcome : wb_dnn_join(g, handle, b.count, b.operations);
 }

@@ -191,8 +191,7 @@ static wb_gpu_outcome make_conv(const wb_conv_shape *s, dnn_handle handle, wb_dn
 
 wb_gpu_outcome wb_dnn_graph_make(const wb_conv_shape *s, dnn_handle handle, wb_dnn_graph *g) {
     memset(g, 0, sizeof *g);
-    return s->kind == WB_CALL_attention ? wb_dnn_attention_make(s, handle, g)
-                                        : make_conv(s, handle, g);
+    return wb_conv_is_attention(s) ? wb_dnn_attention_make(s, handle, g) : make_conv(s, handle, g);
 }
 
 static void drop(dnn_descriptor descriptor) {

@@ -13,7 +13,7 @@ enum {
 typedef struct dnn_plan {
     wb_dnn_graph graph;
     dnn_descriptor config, plan;
-    float scale, low; /* what attention is given by value: see WB_DNN_SCALE */
+    float scale, low, one; /* what attention is given by value: see WB_DNN_SCALE */
 } dnn_plan;
 
 /* ---- engines ---- */
@@ -67,8 +67,7 @@ bool wb_dnn_is_suitable(const wb_conv_shape *shape, dnn_descriptor config) {
 /* ---- plans ---- */
 
 /* A proposal need not work: that shows when its plan is made. */
-static bool make_plan(dnn_handle handle, dnn_descriptor config, dnn_plan *p,
-                      int64_t *workspace_bytes) {
+static bool make_plan(dnn_handle handle, dnn_descriptor config, dnn_plan *p, wb_conv_plan *of) {
     dnn_descriptor plan = NULL;
     int64_t bytes = 0, count = 0;
     wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_PLAN, &plan);
@@ -76,8 +75,8 @@ static bool make_plan(dnn_handle handle, dnn_descriptor config, dnn_plan *p,
     if (!o.error) o = set(plan, DNN_PLAN_CONFIG, DNN_TYPE_DESCRIPTOR, &config);
     if (!o.error) o = DNN_TRY(BackendFinalize, plan);
     if (!o.error) o = get_list(plan, DNN_PLAN_WORKSPACE, DNN_TYPE_INT64, 1, &count, &bytes);
-    if (!o.error && bytes <= WB_CONV_MOST_WORKSPACE_BYTES) {
-        p->plan = plan, *workspace_bytes = bytes;
+    if (!o.error && wb_dnn_fits(&of->shape, bytes)) {
+        p->plan = plan, of->workspace_bytes = bytes;
         return true;
     }
     if (plan) (void)dnn.BackendDestroyDescriptor(plan);
@@ -104,7 +103,7 @@ static void try_mode(dnn_handle handle, int mode, wb_conv_plan *plan, dnn_plan *
     const wb_gpu_outcome o = propose(&p->graph, mode, &heuristic, &count, configs);
     for (int64_t i = 0; i < count && i < MOST_PROPOSALS && !o.error && !p->plan; i++) {
         if (!wb_dnn_is_suitable(&plan->shape, configs[i]) ||
-            !make_plan(handle, configs[i], p, &plan->workspace_bytes))
+            !make_plan(handle, configs[i], p, plan))
             continue;
         p->config = configs[i];
         configs[i] = NULL;
@@ -125,6 +124,7 @@ static void release_plan(void *by) {
 /* Older versions compute NaN where the hidden scores are infinite. */
 static void set_values(const wb_attention_shape *a, dnn_plan *p) {
     p->scale = a->dk > 0 ? (float)(1 / sqrt((double)a->dk)) : 0;
+    p->one = 1;
     p->low = dnn.GetVersion() < 91000 ? -FLT_MAX : -INFINITY;
 }
 
@@ -150,13 +150,17 @@ enum { MOST_POINTERS = WB_DNN_VALUES_END };
 static int collect(const wb_conv_plan *plan, const gpu_pointer *at, int64_t *ids,
                    const void **pointers) {
     const dnn_plan *p = plan->by;
-    const bool is_attention = plan->shape.kind == WB_CALL_attention;
-    const int arrays = is_attention ? (int)WB_ATTENTION_TENSORS : (int)WB_CONV_TENSORS;
+    const bool is_attention = wb_conv_is_attention(&plan->shape),
+               is_backward = plan->shape.kind == WB_CALL_attention_backward;
+    const int arrays = is_backward    ? (int)WB_ATTENTION_TENSORS
+                       : is_attention ? (int)WB_ATTENTION_SUMS + 1
+                                      : (int)WB_CONV_TENSORS;
     int count = arrays;
-    for (int t = 0; t < arrays; t++) pointers[t] = (void *)at[t];
-    if (is_attention) pointers[count++] = &p->scale;
-    if (is_attention && plan->shape.attention.is_causal) pointers[count++] = &p->low;
-    for (int i = 0; i < count; i++) ids[i] = i;
+    for (int t = 0; t < arrays; t++) ids[t] = t, pointers[t] = (void *)at[t];
+    if (is_attention) ids[count] = WB_DNN_SCALE, pointers[count++] = &p->scale;
+    if (is_attention && plan->shape.attention.is_causal)
+        ids[count] = WB_DNN_LOW, pointers[count++] = &p->low;
+    if (is_backward) ids[count] = WB_DNN_ONE, pointers[count++] = &p->one;
     return count;
 }
 

@@ -25,10 +25,10 @@ struct dnn_handle_object {
     gpu_stream stream;
 };
 
-/* graphs of attention that ran; set by the test: the n-th call from now on fails (0: none), the
- * version; read by the test */
-extern long fake_dnn_attentions, fake_dnn_fail, fake_dnn_version;
-long fake_dnn_attentions, fake_dnn_fail, fake_dnn_version = 91900;
+/* graphs of attention and of its derivative that ran; set by the test: the n-th call from now on
+ * fails (0: none), the version; read by the test */
+extern long fake_dnn_attentions, fake_dnn_derivatives, fake_dnn_fail, fake_dnn_version;
+long fake_dnn_attentions, fake_dnn_derivatives, fake_dnn_fail, fake_dnn_version = 91900;
 static long convolutions;
 
 static bool fails(void) { return fake_dnn_fail > 0 && --fake_dnn_fail == 0; }
@@ -116,10 +116,21 @@ static const object *tensor_of(const object *operation, int which) {
     return part(operation, names[operation->kind - DNN_FORWARD][which]);
 }
 
-static bool is_attention(const object *graph) { return operation_of(graph)->kind == DNN_DO_MATMUL; }
+/* The first of the graph's products; NULL: a convolution. */
+static const object *product_of(const object *graph) {
+    const object *const *operations = value(graph, DNN_GRAPH_OPERATIONS);
+    for (int64_t i = 0; i < count_of(graph, DNN_GRAPH_OPERATIONS); i++)
+        if (operations[i]->kind == DNN_DO_MATMUL) return operations[i];
+    return NULL;
+}
+
+static bool is_attention(const object *graph) { return product_of(graph) != NULL; }
+static bool is_derivative(const object *graph) {
+    return is_attention(graph) && operation_of(graph)->kind == DNN_DO_POINTWISE;
+}
 
 static bool has_engines(const object *graph) {
-    if (is_attention(graph)) return type_of(part(operation_of(graph), DNN_DO_MATMUL_A)) == DNN_BF16;
+    if (is_attention(graph)) return type_of(part(product_of(graph), DNN_DO_MATMUL_A)) == DNN_BF16;
     const int type = type_of(tensor_of(operation_of(graph), X));
     return type == DNN_F32 || type == DNN_F64;
 }
@@ -135,6 +146,15 @@ static void propose(const object *heuristic, int64_t wanted, int64_t *count,
         (void)set(config, DNN_HEURISTIC_GRAPH, DNN_TYPE_DESCRIPTOR, 1, &graph);
         config->is_final = true;
     }
+}
+
+/* A derivative's engine stores a half for each query and key; one that does not adds up in any
+ * order. */
+static int64_t workspace_of(const object *config) {
+    const object *graph = part(config, DNN_HEURISTIC_GRAPH);
+    if (!is_derivative(graph)) return WORKSPACE;
+    const int64_t stored = 2 * elements(part(product_of(graph), DNN_DO_MATMUL_C));
+    return config->engine == ROUNDING ? stored / 2 : WORKSPACE + stored;
 }
 
 dnn_code cudnnBackendGetAttribute(dnn_descriptor descriptor, dnn_name name, dnn_type type,
@@ -158,7 +178,7 @@ dnn_code cudnnBackendGetAttribute(dnn_descriptor descriptor, dnn_name name, dnn_
         *count = notes[o->engine] >= 0;
         if (*count) *(int *)elements = notes[o->engine];
     } else if (name == DNN_PLAN_WORKSPACE)
-        *(int64_t *)elements = WORKSPACE;
+        *(int64_t *)elements = workspace_of(part(o, DNN_PLAN_CONFIG));
     else
         return BAD_PARAM;
     return DNN_SUCCESS;
@@ -196,9 +216,25 @@ static dnn_code convolve_graph(dnn_handle handle, const object *operation, const
     return DNN_SUCCESS;
 }
 
-/* Rounding of what is a half anyway is no fault; other bits from run to run are. */
+/* Rounding and spreading of what is a half anyway are no fault; other bits from run to
+ * run are. */
 static bool may_run(const object *graph, int engine) {
+    if (is_derivative(graph)) return engine == SPREADING || engine == GOOD;
     return engine == GOOD || (is_attention(graph) && engine == ROUNDING);
+}
+
+/* Nothing else lies in the workspace: no array begins there, and what does is spoilt. */
+static bool spoil(dnn_handle handle, const object *plan, const object *pack) {
+    const size_t bytes = (size_t)workspace_of(part(plan, DNN_PLAN_CONFIG));
+    char *const workspace = *(char *const *)value(pack, DNN_PACK_WORKSPACE);
+    char *const *pointers = value(pack, DNN_PACK_POINTERS);
+    for (int64_t i = 0; i < count_of(pack, DNN_PACK_POINTERS); i++)
+        if ((uintptr_t)pointers[i] - (uintptr_t)workspace < bytes) return false;
+    char *numbers = malloc(bytes);
+    memset(numbers, 0xff, bytes);
+    const bool works = put_back(handle->stream, workspace, numbers, bytes);
+    free(numbers);
+    return works;
 }
 
 dnn_code cudnnBackendExecute(dnn_handle handle, dnn_descriptor plan, dnn_descriptor pack) {
@@ -208,7 +244,8 @@ dnn_code cudnnBackendExecute(dnn_handle handle, dnn_descriptor plan, dnn_descrip
     if (*(const uintptr_t *)value(pack, DNN_PACK_WORKSPACE) % WORKSPACE_ALIGNMENT != 0)
         return BAD_PARAM;
     if (!is_attention(graph)) return convolve_graph(handle, operation_of(graph), pack);
-    if (!evaluate(graph, pack, handle->stream)) return EXECUTION_FAILED;
-    fake_dnn_attentions++;
+    if (!spoil(handle, plan, pack) || !evaluate(graph, pack, handle->stream))
+        return EXECUTION_FAILED;
+    *(is_derivative(graph) ? &fake_dnn_derivatives : &fake_dnn_attentions) += 1;
     return DNN_SUCCESS;
 }

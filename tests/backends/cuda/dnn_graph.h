@@ -8,7 +8,7 @@
 #include "backends/cuda/dnn_object.h"
 #include "backends/cuda/on_device.h"
 
-enum { MOST_TENSORS = 32 };
+enum { MOST_TENSORS = 48 };
 
 typedef struct evaluation {
     const object *pack;
@@ -73,13 +73,23 @@ static bool is_aligned(const object *tensor, const void *pointer) {
     return (uintptr_t)pointer % (uintptr_t)alignment == 0;
 }
 
+/* Columns of halves, too. */
+static bool is_aligned_throughout(const object *tensor, const void *pointer) {
+    const int64_t *strides = value(tensor, DNN_TENSOR_STRIDES);
+    bool all = is_aligned(tensor, pointer);
+    for (int d = 0; d < 4 && type_of(tensor) != DNN_F32; d++)
+        all = all && (strides[d] == 1 || is_aligned(tensor, (const char *)NULL + 2 * strides[d]));
+    return all;
+}
+
 /* Reads the array into the numbers, or writes it. */
 static void transfer(evaluation *e, const object *tensor, double *numbers, bool writes) {
     const int type = type_of(tensor);
     const int64_t count = elements(tensor), element = type == DNN_F32 ? 4 : 2;
     const size_t bytes = (size_t)((place_of(tensor, count - 1) + 1) * element);
     char *copy, *pointer = pointer_of(e, tensor);
-    if (!pointer || !is_aligned(tensor, pointer) || !fetch(e->stream, pointer, bytes, &copy)) {
+    if (!pointer || !is_aligned_throughout(tensor, pointer) ||
+        !fetch(e->stream, pointer, bytes, &copy)) {
         e->failed = true;
         return;
     }
@@ -159,19 +169,38 @@ static void do_matmul(evaluation *e, const object *operation) {
     settle(e, c, result);
 }
 
+/* Adds up, or takes the largest of, columns, or heads that lie side by side. */
 static void do_reduction(evaluation *e, const object *operation) {
     const object *x = part(operation, DNN_DO_REDUCTION_X), *y = part(operation, DNN_DO_REDUCTION_Y);
     const int kind =
         *(const int *)value(part(operation, DNN_DO_REDUCTION_WHAT), DNN_REDUCTION_OPERATOR);
     const double *from = numbers_of(e, x);
     double *result = new_numbers(e, y);
-    const int64_t columns = sizes_of(x)[3];
-    for (int64_t i = 0; i < elements(x); i++) {
-        double *at = &result[i / columns];
-        *at = i % columns == 0         ? from[i]
-              : kind == DNN_REDUCE_MAX ? fmax(*at, from[i])
-                                       : *at + from[i];
+    const int64_t *s = sizes_of(x), *to = sizes_of(y), sharing = s[1] / to[1];
+    if (to[0] != s[0] || s[1] % to[1] != 0 || to[2] != s[2] || (to[3] != s[3] && to[3] != 1))
+        e->failed = true;
+    for (int64_t i = 0; i < elements(x) && !e->failed; i++) {
+        int64_t place[4];
+        place_at(s, i, place);
+        const bool is_first = place[1] % sharing == 0 && (to[3] == s[3] || place[3] == 0);
+        double *at = &result[((place[0] * to[1] + place[1] / sharing) * to[2] + place[2]) * to[3] +
+                             place[3] % to[3]];
+        *at = is_first ? from[i] : kind == DNN_REDUCE_MAX ? fmax(*at, from[i]) : *at + from[i];
     }
+    settle(e, y, result);
+}
+
+/* An element goes where it would lie in the same memory. */
+static void do_reshape(evaluation *e, const object *operation) {
+    const object *x = part(operation, DNN_DO_RESHAPE_X), *y = part(operation, DNN_DO_RESHAPE_Y);
+    const double *from = numbers_of(e, x);
+    double *result = new_numbers(e, y);
+    const int64_t count = elements(x), places = place_of(x, count - 1) + 1;
+    if (elements(y) != count || place_of(y, count - 1) + 1 != places) e->failed = true;
+    double *memory = calloc((size_t)places, sizeof *memory);
+    for (int64_t i = 0; i < count; i++) memory[place_of(x, i)] = from[i];
+    for (int64_t i = 0; i < count && !e->failed; i++) result[i] = memory[place_of(y, i)];
+    free(memory);
     settle(e, y, result);
 }
 
@@ -235,6 +264,9 @@ static bool evaluate(const object *graph, const object *pack, gpu_stream stream)
             break;
         case DNN_DO_REDUCTION:
             do_reduction(&e, operations[i]);
+            break;
+        case DNN_DO_RESHAPE:
+            do_reshape(&e, operations[i]);
             break;
         default:
             do_pointwise(&e, operations[i]);

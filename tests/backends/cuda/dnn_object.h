@@ -7,7 +7,7 @@
 
 #include "nvidia/cudnn_api.h"
 
-enum { MOST_ATTRIBUTES = 12, MOST_BYTES = 128 };
+enum { MOST_ATTRIBUTES = 12, MOST_BYTES = 256 };
 
 typedef struct object {
     dnn_kind kind;

@@ -253,7 +253,7 @@ static void flips_share_a_plan_and_precisions_do_not(void **state) {
 typedef struct attention_row {
     const char *name;
     int32_t dtype;
-    wb_attention_shape shape; /* dk, dv, queries, keys, heads, kv_heads, batch, is_causal */
+    int64_t sizes[8]; /* dk, dv, queries, keys, heads, kv_heads, batch, is_causal */
 } attention_row;
 
 static const attention_row attentions[] = {
@@ -261,37 +261,71 @@ static const attention_row attentions[] = {
     {"causal, f16", WB_F16, {64, 64, 1024, 1024, 12, 12, 8, 1}},
     {"groups of heads", WB_BF16, {128, 128, 256, 256, 8, 2, 2, 1}},
     {"other values, fewer queries", WB_BF16, {32, 64, 17, 130, 4, 4, 3, 0}},
+    {"many keys", WB_BF16, {64, 64, 2048, 2048, 8, 8, 1, 0}},
+    {"many heads", WB_BF16, {64, 64, 512, 512, 32, 32, 1, 0}},
 };
 
-static wb_conv_shape shape_of_attention(const attention_row *row) {
+enum { ATTENTIONS = sizeof attentions / sizeof *attentions };
+static const wb_call_kind attention_kinds[] = {WB_CALL_attention, WB_CALL_attention_backward};
+
+static void set_strides(int64_t strides[2], int64_t step, int64_t length) {
+    strides[0] = step, strides[1] = step * length;
+}
+
+/* Of arrays that are parts of so much wider ones. */
+static wb_conv_shape parts_of_attention(const attention_row *row, wb_call_kind kind,
+                                        int64_t wider) {
     wb_conv_shape s;
     memset(&s, 0, sizeof s);
-    s.kind = WB_CALL_attention, s.dtype = row->dtype, s.attention = row->shape;
+    s.kind = (int32_t)kind, s.dtype = row->dtype;
+    wb_attention_shape *a = &s.attention;
+    memcpy(a, row->sizes, sizeof row->sizes); /* its first members */
+    a->all_heads = a->heads, a->all_kv_heads = a->kv_heads;
+    set_strides(a->q_strides, a->dk * a->heads * wider, a->queries);
+    set_strides(a->k_strides, a->dk * a->kv_heads * wider, a->keys);
+    set_strides(a->v_strides, a->dv * a->kv_heads * wider, a->keys);
     return s;
 }
 
+static wb_conv_shape shape_of_attention(const attention_row *row, wb_call_kind kind) {
+    return parts_of_attention(row, kind, 1);
+}
+
+static void finalise(const wb_conv_shape *s, const char *name) {
+    wb_dnn_graph graph;
+    const wb_gpu_outcome o = wb_dnn_graph_make(s, NULL, &graph);
+    wb_dnn_graph_release(&graph);
+    if (o.error) fail_msg("%s, kind %d: %s: %s", name, (int)s->kind, o.call, o.error);
+}
+
+/* Of all heads, of one entry's that share keys, and of parts of wider arrays. */
 static void graphs_of_attention_are_finalised(void **state) {
     (void)state;
     if (!is_there()) skip();
-    for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++) {
-        const wb_conv_shape s = shape_of_attention(&attentions[i]);
-        wb_dnn_graph graph;
-        const wb_gpu_outcome o = wb_dnn_graph_make(&s, NULL, &graph);
-        wb_dnn_graph_release(&graph);
-        if (o.error) fail_msg("%s: %s: %s", attentions[i].name, o.call, o.error);
-    }
+    for (size_t i = 0; i < ATTENTIONS; i++)
+        for (size_t k = 0; k < 2; k++) {
+            wb_conv_shape s = shape_of_attention(&attentions[i], attention_kinds[k]);
+            finalise(&s, attentions[i].name);
+            s = parts_of_attention(&attentions[i], attention_kinds[k], 3);
+            finalise(&s, attentions[i].name);
+            s.attention.batch = 1, s.attention.heads /= s.attention.kv_heads;
+            s.attention.kv_heads = 1;
+            finalise(&s, attentions[i].name);
+        }
 }
 
-/* Heads that are no multiple of the keys' heads; a key's features that are not the queries'. */
+/* Heads that are no multiple of the keys' heads. */
 static void wrong_attention_is_refused(void **state) {
     (void)state;
     if (!is_there()) skip();
-    wb_conv_shape s = shape_of_attention(&attentions[2]);
-    wb_dnn_graph graph;
-    s.attention.kv_heads = 3;
-    const wb_gpu_outcome o = wb_dnn_graph_make(&s, NULL, &graph);
-    wb_dnn_graph_release(&graph);
-    assert_non_null(o.error);
+    for (size_t k = 0; k < 2; k++) {
+        wb_conv_shape s = shape_of_attention(&attentions[2], attention_kinds[k]);
+        wb_dnn_graph graph;
+        s.attention.kv_heads = 3;
+        const wb_gpu_outcome o = wb_dnn_graph_make(&s, NULL, &graph);
+        wb_dnn_graph_release(&graph);
+        assert_non_null(o.error);
+    }
 }
 
 /* ---- a card that is described ---- */
@@ -302,6 +336,7 @@ enum {
     DEVICE = 38,            /* CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR */
     DEVICE_TEXT = 2702,     /* CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION */
     HEURISTIC_DEVICE = 204, /* CUDNN_ATTR_ENGINEHEUR_DEVICEPROP */
+    CONFIG_WORKSPACE = 303, /* CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE */
     TYPE_CHAR = 24,         /* CUDNN_TYPE_CHAR */
     MOST_CONFIGS = 64,
 };
@@ -310,6 +345,7 @@ static const char h200[] =
     "{\"maxGridSize\": [2147483647, 65535, 65535], \"maxBlockSize\": [1024, 1024, 64],"
     "\"regsPerBlock\": 65536, \"multiProcessorCount\": 132, \"warpSize\": 32,"
     "\"maxSharedMemoryPerBlock\": 49152, \"maxSharedMemoryPerBlockOptin\": 232448,"
+    "\"oversizedSharedMemoryPerBlock\": 0, \"smCountOrigin\": 0, \"memoryBusWidth\": 5120,"
     "\"reservedSharedMemoryPerBlock\": 1024, \"maxRegistersPerSM\": 65536,"
     "\"maxCtasPerSM\": 32, \"maxThreadsPerBlock\": 1024, \"maxThreadsPerSM\": 2048,"
     "\"pciDeviceId\": 0, \"isTccDriver\": 0, \"supportCoopLaunch\": 1,"
@@ -328,12 +364,23 @@ static dnn_descriptor describe_card(void) {
     return NULL;
 }
 
+/* What the engine would be given, if it is one of the derivative's: 0 where it does not say. */
+static int64_t workspace_of(dnn_descriptor config) {
+    int64_t bytes = 0, count = 0;
+    (void)dnn.BackendGetAttribute(config, CONFIG_WORKSPACE, DNN_TYPE_INT64, 1, &count, &bytes);
+    return bytes;
+}
+
+static bool is_taken(const wb_conv_shape *s, dnn_descriptor config) {
+    return wb_dnn_is_suitable(s, config) && wb_dnn_fits(s, workspace_of(config));
+}
+
 /* Engines that are proposed for the card, say that they can compute the graph, and suit us. */
 static int64_t count_engines(dnn_descriptor card, const wb_conv_shape *s,
                              const wb_dnn_graph *graph) {
     const int mode = DNN_MODE_A;
     dnn_descriptor heuristic = NULL, configs[MOST_CONFIGS] = {NULL};
-    int64_t count = 0, suitable = 0;
+    int64_t count = 0, taken = 0;
     (void)dnn.BackendCreateDescriptor(DNN_HEURISTIC, &heuristic);
     for (int i = 0; i < MOST_CONFIGS; i++)
         (void)dnn.BackendCreateDescriptor(DNN_ENGINE_CONFIG, &configs[i]);
@@ -343,10 +390,10 @@ static int64_t count_engines(dnn_descriptor card, const wb_conv_shape *s,
     if (dnn.BackendFinalize(heuristic) == DNN_SUCCESS)
         (void)dnn.BackendGetAttribute(heuristic, DNN_HEURISTIC_RESULTS, DNN_TYPE_DESCRIPTOR,
                                       MOST_CONFIGS, &count, configs);
-    for (int64_t i = 0; i < count; i++) suitable += wb_dnn_is_suitable(s, configs[i]);
+    for (int64_t i = 0; i < count; i++) taken += is_taken(s, configs[i]);
     for (int i = 0; i < MOST_CONFIGS; i++) (void)dnn.BackendDestroyDescriptor(configs[i]);
     (void)dnn.BackendDestroyDescriptor(heuristic);
-    return suitable;
+    return taken;
 }
 
 static int64_t engines_of(dnn_descriptor card, const wb_conv_shape *s) {
@@ -357,22 +404,38 @@ static int64_t engines_of(dnn_descriptor card, const wb_conv_shape *s) {
     return count;
 }
 
-/* Engines ask for a driver's library, which then is not called: the toolkit's stub will do. */
+/* Engines ask for a driver's library, which then is not called: the toolkit's stub will do. The
+ * derivative's have no note that they are nondeterministic, and store as much as they must. */
 static void engines_of_a_card_take_attention(void **state) {
     (void)state;
     void *driver = dlopen(CUDA_STUB, RTLD_NOW | RTLD_GLOBAL);
     dnn_descriptor card = driver && is_there() ? describe_card() : NULL;
     if (!card) skip();
-    for (size_t i = 0; i < sizeof attentions / sizeof *attentions; i++) {
-        const wb_conv_shape s = shape_of_attention(&attentions[i]);
-        const int64_t count = engines_of(card, &s);
-        print_message("%s: %lld engines\n", attentions[i].name, (long long)count);
-        assert_true(count > 0);
-    }
-    wb_conv_shape odd = shape_of_attention(&attentions[0]);
+    for (size_t i = 0; i < ATTENTIONS; i++)
+        for (size_t k = 0; k < 2; k++) {
+            const wb_conv_shape s = shape_of_attention(&attentions[i], attention_kinds[k]),
+                                parts = parts_of_attention(&attentions[i], attention_kinds[k], 3);
+            const int64_t count = engines_of(card, &s);
+            print_message("%s: %lld engines%s\n", attentions[i].name, (long long)count,
+                          k ? " of the derivative" : "");
+            assert_true(count > 0);
+            assert_int_equal(engines_of(card, &parts), count);
+        }
+    wb_conv_shape odd = shape_of_attention(&attentions[0], WB_CALL_attention);
     odd.attention.dk = 12; /* which the plugin does not offer */
     assert_int_equal(engines_of(card, &odd), 0);
     (void)dnn.BackendDestroyDescriptor(card);
+}
+
+/* A derivative's engine with less than a half for each query and key does not store them. */
+static void a_derivative_that_stores_too_little_or_too_much_is_not_taken(void **state) {
+    (void)state;
+    const wb_conv_shape s = shape_of_attention(&attentions[1], WB_CALL_attention_backward);
+    const int64_t stored = (int64_t)2 * 8 * 12 * 1024 * 1024;
+    assert_int_equal(wb_dnn_stored_bytes(&s.attention), stored);
+    assert_true(wb_dnn_fits(&s, stored));
+    assert_false(wb_dnn_fits(&s, stored / 8)); /* dq in f32 */
+    assert_false(wb_dnn_fits(&s, 2 * stored));
 }
 
 int main(void) {
@@ -385,6 +448,7 @@ int main(void) {
         cmocka_unit_test(graphs_of_attention_are_finalised),
         cmocka_unit_test(wrong_attention_is_refused),
         cmocka_unit_test(engines_of_a_card_take_attention),
+        cmocka_unit_test(a_derivative_that_stores_too_little_or_too_much_is_not_taken),
     };
     return cmocka_run_group_tests_name("backends/cuda/test_cudnn", tests, NULL, NULL);
 }
