@@ -8,14 +8,6 @@
  * NCHW. Arrays that are not aligned to 16 bytes take the text. */
 #include "conv.h"
 
-/* A call's arguments, by the number of the array: forward has x, w, y; data y, w, x; filter x, y,
- * w. */
-static const int8_t argument_of[][WB_CONV_TENSORS] = {
-    [WB_CALL_conv_forward] = {0, 1, 2},
-    [WB_CALL_conv_data] = {2, 1, 0},
-    [WB_CALL_conv_filter] = {0, 2, 1},
-};
-
 enum { SCRATCH_ALIGNMENT = 64 };
 
 static const wb_conv_library *const library = &wb_conv_library_table;
@@ -34,7 +26,7 @@ typedef struct conv_kernel {
 /* The filter to or from scratch memory, element V - 1 - i to element i of each plane. */
 static wb_gpu_outcome run_flip(const conv_kernel *k, const wb_gpu_run *run,
                                const wb_command *command) {
-    const wb_argument filter = command->arguments[argument_of[k->kind][WB_CONV_W]];
+    const wb_argument filter = command->arguments[wb_conv_argument(k->kind, WB_CONV_W)];
     wb_argument turned = command->arguments[command->narguments - 1];
     turned.offset_bytes += k->flipped_bytes;
     const bool is_result = k->kind == WB_CALL_conv_filter;
@@ -52,7 +44,7 @@ static wb_gpu_outcome run_conv(const wb_gpu_kernel *kernel, const wb_gpu_run *ru
     const bool is_result = k->kind == WB_CALL_conv_filter;
     gpu_pointer at[WB_CONV_TENSORS], all = 0;
     for (int t = 0; t < WB_CONV_TENSORS; t++)
-        all |= at[t] = wb_gpu_address(run, command, argument_of[k->kind][t]);
+        all |= at[t] = wb_gpu_address(run, command, wb_conv_argument(k->kind, t));
     if (all % WB_CONV_ALIGNED_BYTES != 0) return k->text->run(k->text, run, command);
     if (k->flip) at[WB_CONV_W] = scratch + (gpu_pointer)k->flipped_bytes;
     wb_gpu_outcome o = {.error = NULL};
@@ -145,12 +137,15 @@ wb_gpu_answer wb_conv_lower(wb_gpu_device *device, const wb_call *call, const wb
     if (!is_convolution(call) || !wb_conv_shape_of(call, &shape) ||
         !library->load(reason, sizeof reason))
         return WB_GPU_PASS;
-    if (epilogue) return WB_GPU_APART;
-    wb_conv_plan *plan = wb_conv_plan_get(device, &shape, &o);
+    wb_conv_plan *plan = wb_conv_choose(device, call, &shape, &o);
     if (o.error)
         wb_gpu_host->log(WB_LOG_DEBUG, "%s: convolution without %s: %s: %s",
                          wb_gpu_vendor_table.backend, library->name, o.call, o.error);
     if (!plan) return WB_GPU_PASS;
+    if (epilogue) {
+        wb_conv_plan_put(device, plan);
+        return WB_GPU_APART;
+    }
     *kernel = kernel_new(device, call, &shape, plan);
     return WB_GPU_TAKEN;
 }
