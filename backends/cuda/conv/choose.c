@@ -1,14 +1,16 @@
 /* Which way computes a convolution. Each shape's ways are timed once, on memory taken for it: the
- * library's proposals, Weber's own text, and a product of matrices where a convolution is one. The
+ * library's proposals, Weber's own text, and products of matrices. The
  * fastest is taken, and kept on disk for the card, the driver and the library's version, so that
  * other processes take the same. Ways differ in rounding. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../lt/lt.h"
 #include "bench.h"
+#include "product.h"
 
-enum { NAME_BYTES = 768, KEPT_FORMAT = 1, RIVALS = 2 };
+enum { NAME_BYTES = 768, KEPT_FORMAT = 1, RIVALS = WB_CONV_WAYS - 1 };
 
 static const wb_conv_library *const library = &wb_conv_library_table;
 
@@ -35,11 +37,12 @@ typedef struct choosing {
 
 /* All that a choice depends on. */
 static void name_of(const choosing *c, char name[NAME_BYTES]) {
-    char card[128] = "", version[128] = "";
+    char card[128] = "", version[128] = "", products[256] = "";
     (void)gpu.DeviceGetName(card, (int)sizeof card - 1, c->device->ordinal);
     (void)library->load(version, sizeof version);
-    int used = snprintf(name, NAME_BYTES, "convolution %d, %s, %016llx, %s:", KEPT_FORMAT, card,
-                        (unsigned long long)c->device->compiler, version);
+    (void)wb_lt_load(products, sizeof products);
+    int used = snprintf(name, NAME_BYTES, "convolution %d, %s, %016llx, %s, %s:", KEPT_FORMAT, card,
+                        (unsigned long long)c->device->compiler, version, products);
     const int64_t *numbers = (const void *)c->shape; /* up to `kind` it has nothing else */
     const size_t count = offsetof(wb_conv_shape, kind) / sizeof *numbers;
     for (size_t i = 0; i < count && used < NAME_BYTES; i++)
@@ -59,7 +62,7 @@ static bool read_choice(choosing *c) {
     const bool is_whole = bytes == sizeof c->choice;
     if (is_whole) memcpy(&c->choice, data, bytes);
     wb_gpu_host->release(data);
-    return is_whole;
+    return is_whole && c->choice.way >= 0 && c->choice.way < WB_CONV_WAYS;
 }
 
 static void write_choice(const choosing *c) {
@@ -168,8 +171,10 @@ static void tell(const choosing *c) {
     static const char *const kinds[] = {[WB_CALL_conv_forward] = "conv_forward",
                                         [WB_CALL_conv_data] = "conv_data",
                                         [WB_CALL_conv_filter] = "conv_filter"};
-    static const char *const ways[] = {
-        [WB_CONV_TEXT] = "Weber's text", [WB_CONV_PRODUCT] = "a product of matrices"};
+    static const char *const ways[] = {[WB_CONV_LIBRARY] = "",
+                                       [WB_CONV_TEXT] = "Weber's text",
+                                       [WB_CONV_PRODUCT] = "a product for each image",
+                                       [WB_CONV_COLUMNS] = "a product of columns"};
     const wb_conv_shape *s = c->shape;
     char by[64], of[64] = "as before";
     (void)snprintf(by, sizeof by, "%s", ways[c->choice.way]);
@@ -187,6 +192,9 @@ static void tell(const choosing *c) {
 
 static wb_conv_plan *time_and_keep(choosing *c, const wb_call *call, wb_gpu_outcome *outcome) {
     c->rivals[0] = (rival){WB_CONV_TEXT, wb_gpu_text_of_call(c->device, call)};
+    for (int32_t way = WB_CONV_PRODUCT; way < WB_CONV_WAYS; way++)
+        c->rivals[way - 1] =
+            (rival){way, wb_conv_product_new(c->device, call, c->shape, (wb_conv_way)way)};
     wb_conv_plan *plan = wb_conv_plan_by(c->device, c->shape, make_fastest, c, outcome);
     for (int i = 0; i < RIVALS; i++)
         if (c->rivals[i].kernel) c->rivals[i].kernel->release(c->rivals[i].kernel);

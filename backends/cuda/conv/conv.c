@@ -6,7 +6,8 @@
  *
  * Convolutions go to cuDNN's backend interface as graphs of one operation, (W, H, C, N) being its
  * NCHW. Arrays that are not aligned to 16 bytes take the text. */
-#include "conv.h"
+#include "copy.h"
+#include "product.h"
 
 enum { SCRATCH_ALIGNMENT = 64 };
 
@@ -66,26 +67,11 @@ static void release_conv(wb_gpu_kernel *kernel) {
 static int64_t volume(const int64_t sizes[3]) { return sizes[0] * sizes[1] * sizes[2]; }
 
 static wb_gpu_kernel *flip_new(wb_gpu_device *device, const wb_conv_shape *s) {
-    const int64_t plane = volume(s->kernel), planes = s->channels / s->groups * s->filters;
-    const uint8_t type = s->dtype == WB_F64 ? WB_R_F64 : WB_R_F32;
-    wb_access accesses[] = {
-        {.dtype = (uint8_t)s->dtype, .argument = 0, .offset = plane - 1, .strides = {-1, plane}},
-        {.dtype = (uint8_t)s->dtype, .argument = 1, .strides = {1, plane}}};
-    wb_instruction instructions[] = {
-        {.code = WB_CODE_load,
-         .type = type,
-         .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE},
-         .index = 0},
-        {.code = WB_CODE_store, .type = type, .in = {0, WB_NO_VALUE, WB_NO_VALUE}, .index = 1}};
-    const wb_program program = {.ndim = 2,
-                                .sizes = {plane, planes},
-                                .phases = 1,
-                                .ninstructions = 2,
-                                .naccesses = 2,
-                                .narguments = 2,
-                                .instructions = instructions,
-                                .accesses = accesses};
-    return wb_gpu_kernel_new(device, &program);
+    const int64_t plane = volume(s->kernel);
+    wb_conv_copy copy = {.from_offset = plane - 1};
+    wb_conv_copy_add(&copy, plane, -1, 1);
+    wb_conv_copy_add(&copy, s->channels / s->groups * s->filters, plane, plane);
+    return wb_conv_copy_new(device, (wb_dtype)s->dtype, &copy);
 }
 
 static void reserve_scratch(conv_kernel *k, const wb_conv_shape *s) {
@@ -142,10 +128,11 @@ wb_gpu_answer wb_conv_lower(wb_gpu_device *device, const wb_call *call, const wb
         wb_gpu_host->log(WB_LOG_DEBUG, "%s: convolution without %s: %s: %s",
                          wb_gpu_vendor_table.backend, library->name, o.call, o.error);
     if (!plan) return WB_GPU_PASS;
-    if (epilogue) {
-        wb_conv_plan_put(device, plan);
-        return WB_GPU_APART;
+    if (!epilogue && plan->choice.way == WB_CONV_LIBRARY) {
+        *kernel = kernel_new(device, call, &shape, plan);
+        return WB_GPU_TAKEN;
     }
-    *kernel = kernel_new(device, call, &shape, plan);
-    return WB_GPU_TAKEN;
+    if (!epilogue) *kernel = wb_conv_product_new(device, call, &shape, plan->choice.way);
+    wb_conv_plan_put(device, plan);
+    return epilogue ? WB_GPU_APART : *kernel ? WB_GPU_TAKEN : WB_GPU_PASS;
 }

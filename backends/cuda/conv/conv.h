@@ -51,12 +51,18 @@ int wb_conv_sizes(const wb_conv_shape *shape, int tensor, int64_t sizes[5], int6
 
 enum { WB_CONV_MOST_WORKSPACE_BYTES = 1 << 28 };
 
-/* What computes a shape: the library, Weber's own text, or the product of matrices that a
- * convolution of one position is. */
-typedef enum wb_conv_way { WB_CONV_LIBRARY, WB_CONV_TEXT, WB_CONV_PRODUCT } wb_conv_way;
+/* What computes a shape: the library, Weber's own text, a product of matrices for each image, a
+ * product of columns (product.h). These numbers are kept on disk. */
+typedef enum wb_conv_way {
+    WB_CONV_LIBRARY,
+    WB_CONV_TEXT,
+    WB_CONV_PRODUCT,
+    WB_CONV_COLUMNS,
+    WB_CONV_WAYS
+} wb_conv_way;
 
-/* Kept on disk. source and index are the library's name for one of its proposals; source 0: its
- * first that suits and works. */
+/* Kept on disk, too. way: a wb_conv_way. source and index are the library's name for one of its
+ * proposals; source 0: its first that suits and works. */
 typedef struct wb_conv_choice {
     int32_t way, source, index, engine;
     double microseconds; /* 0: not timed */

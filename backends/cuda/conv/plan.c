@@ -161,7 +161,7 @@ wb_conv_plan *wb_conv_plan_by(wb_gpu_device *device, const wb_conv_shape *shape,
     pthread_mutex_lock(&d->lock);
     wb_conv_plan *p = find(d, shape);
     if (!p) p = make(d, shape, maker, context, outcome);
-    const bool works = p && (p->by || p->choice.way == WB_CONV_PRODUCT);
+    const bool works = p && (p->by || p->choice.way >= WB_CONV_PRODUCT);
     if (works) p->references++;
     pthread_mutex_unlock(&d->lock);
     wb_gpu_resume_graphs(device);

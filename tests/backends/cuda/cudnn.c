@@ -6,7 +6,6 @@
 
 #include "backends/cuda/convolve.h"
 #include "backends/cuda/dnn_graph.h"
-#include "backends/cuda/fake.h"
 
 enum { BAD_PARAM = 2000, NOT_SUPPORTED = 3000, EXECUTION_FAILED = 5000 };
 enum { WORKSPACE = 100, WORKSPACE_ALIGNMENT = 256 };
@@ -204,14 +203,6 @@ static walk walk_of(const object *operation, dnn_name convolution) {
               .pad = value(c, DNN_CONVOLUTION_PAD_BEFORE)};
     for (int t = 0; t < ARRAYS; t++) k.sizes[t] = value(tensor_of(operation, t), DNN_TENSOR_SIZES);
     return k;
-}
-
-static void spend(long ms) {
-    union {
-        void *symbol;
-        fake_spend_fn *spend;
-    } driver = {driver_function("fake_spend")};
-    if (driver.symbol) driver.spend((double)ms);
 }
 
 static dnn_code convolve_graph(dnn_handle handle, const object *operation, const object *pack) {

@@ -1,0 +1,38 @@
+#include "copy.h"
+
+#include <string.h>
+
+/* One that goes on where the last one ends belongs to it. */
+void wb_conv_copy_add(wb_conv_copy *c, int64_t size, int64_t from, int64_t to) {
+    const int last = c->ndim - 1;
+    if (c->ndim > 0 && size == 1) return;
+    if (c->ndim > 0 && from == c->from[last] * c->sizes[last] &&
+        to == c->to[last] * c->sizes[last]) {
+        c->sizes[last] *= size;
+        return;
+    }
+    c->sizes[c->ndim] = size, c->from[c->ndim] = from, c->to[c->ndim++] = to;
+}
+
+wb_gpu_kernel *wb_conv_copy_new(wb_gpu_device *device, wb_dtype dtype, const wb_conv_copy *c) {
+    const uint8_t type = (uint8_t)wb_register_of(dtype);
+    wb_access accesses[] = {{.dtype = (uint8_t)dtype, .argument = 0, .offset = c->from_offset},
+                            {.dtype = (uint8_t)dtype, .argument = 1, .offset = c->to_offset}};
+    wb_instruction instructions[] = {
+        {.code = WB_CODE_load,
+         .type = type,
+         .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE},
+         .index = 0},
+        {.code = WB_CODE_store, .type = type, .in = {0, WB_NO_VALUE, WB_NO_VALUE}, .index = 1}};
+    wb_program program = {.ndim = c->ndim,
+                          .phases = 1,
+                          .ninstructions = 2,
+                          .naccesses = 2,
+                          .narguments = 2,
+                          .instructions = instructions,
+                          .accesses = accesses};
+    memcpy(program.sizes, c->sizes, sizeof c->sizes);
+    memcpy(accesses[0].strides, c->from, sizeof c->from);
+    memcpy(accesses[1].strides, c->to, sizeof c->to);
+    return wb_gpu_kernel_new(device, &program);
+}
