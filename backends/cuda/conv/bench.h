@@ -12,14 +12,15 @@ typedef struct wb_bench {
     gpu_pointer at[WB_CONV_TENSORS]; /* x, w, y: small positive numbers in every type */
     gpu_pointer workspace;
     int64_t workspace_bytes;
-    double best_us; /* of what was timed so far */
-    double end_ms;  /* when the time that there is for the shape is over */
-    bool is_short;  /* there was no memory for a workspace: not all could be timed */
+    double best_us;          /* of what was timed so far */
+    double begin_ms, end_ms; /* of the time that there is for the shape */
+    bool is_short;           /* there was no memory for a workspace: not all could be timed */
 } wb_bench;
 
 /* Waits for all that the device has to do. False, with nothing to close: there is no memory. */
 bool wb_bench_open(wb_bench *bench, wb_gpu_device *device, const wb_conv_shape *shape);
-void wb_bench_close(wb_bench *bench);
+/* How long it was open, in milliseconds. */
+double wb_bench_close(wb_bench *bench);
 
 /* Queues what is timed on bench->stream. */
 typedef wb_gpu_outcome wb_bench_run(const void *what, const wb_bench *bench);

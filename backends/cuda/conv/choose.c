@@ -10,7 +10,9 @@
 #include "bench.h"
 #include "product.h"
 
-enum { NAME_BYTES = 768, KEPT_FORMAT = 1, RIVALS = WB_CONV_WAYS - 1 };
+/* MOST_SHAPES: sizes that always change are not worth it; the time of so many shapes is all that a
+ * device spends. */
+enum { NAME_BYTES = 768, KEPT_FORMAT = 1, MOST_SHAPES = 200, RIVALS = WB_CONV_WAYS - 1 };
 
 static const wb_conv_library *const library = &wb_conv_library_table;
 
@@ -71,6 +73,18 @@ static void write_choice(const choosing *c) {
     wb_gpu_host->cache_write(wb_gpu_vendor_table.backend, name, &c->choice, sizeof c->choice);
 }
 
+static void describe(const wb_conv_choice *choice, char text[64]) {
+    static const char *const ways[] = {[WB_CONV_LIBRARY] = "",
+                                       [WB_CONV_TEXT] = "Weber's text",
+                                       [WB_CONV_PRODUCT] = "a product for each image",
+                                       [WB_CONV_COLUMNS] = "a product of columns"};
+    if (choice->way == WB_CONV_LIBRARY)
+        (void)snprintf(text, 64, "%s's engine %d (list %d, %d)", library->name, choice->engine,
+                       choice->source, choice->index);
+    else
+        (void)snprintf(text, 64, "%s", ways[choice->way]);
+}
+
 /* ---- timing ---- */
 
 static void take(choosing *c, const wb_conv_plan *plan, double us) {
@@ -112,16 +126,26 @@ static wb_gpu_outcome run_kernel(const void *what, const wb_bench *b) {
     return r->kernel->run(r->kernel, &run, &command);
 }
 
+/* Takes the plan, or drops it. What is hardly faster is not taken: it would be another one in the
+ * next process. */
+static void compare(choosing *c, const wb_conv_plan *plan, double us) {
+    const double worth = 0.97;
+    char by[64];
+    describe(&plan->choice, by);
+    wb_gpu_host->log(WB_LOG_DEBUG, "%s:   %s: %.1f us", wb_gpu_vendor_table.backend, by, us);
+    if (c->count++ == 0 || us < worth * c->plan->choice.microseconds)
+        take(c, plan, us);
+    else if (plan->by)
+        library->drop(plan->by);
+}
+
 static void time_rivals(choosing *c) {
     for (int i = 0; i < RIVALS; i++) {
         const kernel_run r = {c->shape, c->rivals[i].kernel};
-        if (!r.kernel) continue;
-        const double best = c->bench.best_us;
-        const double us =
-            wb_bench_time(&c->bench, (int64_t)r.kernel->scratch_bytes, run_kernel, &r);
         const wb_conv_plan plan = {.choice = {.way = c->rivals[i].way}};
-        if (us < best) take(c, &plan, us);
-        c->count++;
+        if (!r.kernel) continue;
+        compare(c, &plan,
+                wb_bench_time(&c->bench, (int64_t)r.kernel->scratch_bytes, run_kernel, &r));
     }
 }
 
@@ -129,13 +153,8 @@ static void time_rivals(choosing *c) {
 static bool offer(void *context, const wb_conv_plan *plan) {
     choosing *c = context;
     const library_run r = {c->handle, plan};
-    const bool is_first = c->count++ == 0;
-    const double best = c->bench.best_us;
-    const double us = wb_bench_time(&c->bench, plan->workspace_bytes, run_library, &r);
-    if (is_first || us < best)
-        take(c, plan, us);
-    else
-        library->drop(plan->by);
+    const bool is_first = c->count == 0;
+    compare(c, plan, wb_bench_time(&c->bench, plan->workspace_bytes, run_library, &r));
     if (is_first && c->bench.is_short) return false;
     if (is_first) time_rivals(c);
     return !wb_bench_is_over(&c->bench);
@@ -146,23 +165,22 @@ static bool offer(void *context, const wb_conv_plan *plan) {
 static wb_gpu_outcome make_fastest(void *context, void *handle, wb_conv_plan *plan) {
     choosing *c = context;
     c->handle = handle, c->plan = plan;
+    plan->choice = (wb_conv_choice){.way = WB_CONV_LIBRARY};
     if (!wb_bench_open(&c->bench, c->device, c->shape)) return library->make(handle, plan);
     const wb_gpu_outcome o = library->propose(handle, c->shape, offer, c);
-    wb_bench_close(&c->bench);
+    c->device->tuned_ms += (int64_t)wb_bench_close(&c->bench) + 1;
     c->is_timed = !o.error && c->count > 0 && !c->bench.is_short;
     c->choice = plan->choice;
     return o;
 }
 
-/* An entry of the disk may name what there is no more. */
+/* An entry of the disk may name what the library has no more, or calls otherwise. */
 static wb_gpu_outcome make_known(void *context, void *handle, wb_conv_plan *plan) {
-    const choosing *c = context;
+    choosing *c = context;
     plan->choice = c->choice;
     if (c->choice.way != WB_CONV_LIBRARY) return (wb_gpu_outcome){.error = NULL};
     const wb_gpu_outcome o = library->make(handle, plan);
-    if (o.error || plan->by) return o;
-    plan->choice = (wb_conv_choice){.way = WB_CONV_LIBRARY};
-    return library->make(handle, plan);
+    return o.error || plan->by ? o : make_fastest(context, handle, plan);
 }
 
 /* ---- choosing ---- */
@@ -171,15 +189,9 @@ static void tell(const choosing *c) {
     static const char *const kinds[] = {[WB_CALL_conv_forward] = "conv_forward",
                                         [WB_CALL_conv_data] = "conv_data",
                                         [WB_CALL_conv_filter] = "conv_filter"};
-    static const char *const ways[] = {[WB_CONV_LIBRARY] = "",
-                                       [WB_CONV_TEXT] = "Weber's text",
-                                       [WB_CONV_PRODUCT] = "a product for each image",
-                                       [WB_CONV_COLUMNS] = "a product of columns"};
     const wb_conv_shape *s = c->shape;
     char by[64], of[64] = "as before";
-    (void)snprintf(by, sizeof by, "%s", ways[c->choice.way]);
-    if (c->choice.way == WB_CONV_LIBRARY)
-        (void)snprintf(by, sizeof by, "%s's engine %d", library->name, c->choice.engine);
+    describe(&c->choice, by);
     if (c->count) (void)snprintf(of, sizeof of, "the fastest of %d", c->count);
     wb_gpu_host->log(WB_LOG_DEBUG,
                      "%s: %s, kernel (%lld, %lld, %lld), %lld => %lld channels, output (%lld, "
@@ -198,7 +210,6 @@ static wb_conv_plan *time_and_keep(choosing *c, const wb_call *call, wb_gpu_outc
     wb_conv_plan *plan = wb_conv_plan_by(c->device, c->shape, make_fastest, c, outcome);
     for (int i = 0; i < RIVALS; i++)
         if (c->rivals[i].kernel) c->rivals[i].kernel->release(c->rivals[i].kernel);
-    if (c->is_timed) write_choice(c);
     return plan;
 }
 
@@ -208,8 +219,11 @@ wb_conv_plan *wb_conv_choose(wb_gpu_device *device, const wb_call *call, const w
         return wb_conv_plan_get(device, shape, outcome);
     choosing c = {.device = device, .shape = shape};
     const bool is_kept = read_choice(&c);
+    if (!is_kept && device->tuned_ms >= MOST_SHAPES * device->tune_ms)
+        return wb_conv_plan_get(device, shape, outcome);
     wb_conv_plan *plan = is_kept ? wb_conv_plan_by(device, shape, make_known, &c, outcome)
                                  : time_and_keep(&c, call, outcome);
-    if (is_kept || c.is_timed) tell(&c);
+    if (c.is_timed) write_choice(&c);
+    if (c.is_timed || is_kept) tell(&c);
     return plan;
 }

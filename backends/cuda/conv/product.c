@@ -280,7 +280,9 @@ static bool by_columns(product_kernel *k, const wb_call *call, const wb_conv_sha
     const gathering g = gathering_of(call, s);
     const int from = s->kind == WB_CALL_conv_data ? WB_CONV_Y : WB_CONV_X;
     set_bytes(k, s, &g);
-    if (k->bytes[LAID] + k->bytes[COLUMNS] > WB_CONV_MOST_WORKSPACE_BYTES) return false;
+    if (k->bytes[LAID] + k->bytes[COLUMNS] + k->bytes[TURNED] + k->bytes[RESULT] >
+        WB_CONV_MOST_WORKSPACE_BYTES)
+        return false;
     if (!is_laid(&g)) return gather(k, s, &g, from) && multiply(k, call, s, &g);
     return lay(k, s, &g, from) && gather(k, s, &g, LAID) && multiply(k, call, s, &g);
 }

@@ -255,8 +255,13 @@ static wb_gpu_outcome propose(void *handle, const wb_conv_shape *shape, wb_conv_
     return search_sources(&s, all, -1);
 }
 
+/* A choice that names another engine was made by other lists. */
 static bool take_first(void *context, const wb_conv_plan *offered) {
     wb_conv_plan *plan = context;
+    if (plan->choice.source && plan->choice.engine != offered->choice.engine) {
+        release_plan(offered->by);
+        return true;
+    }
     plan->by = offered->by, plan->workspace_bytes = offered->workspace_bytes;
     if (!plan->choice.source) plan->choice = offered->choice;
     return false;

@@ -28,12 +28,12 @@ struct dnn_handle_object {
 };
 
 /* graphs of attention and convolutions that ran, the last one's engine; set by the test: the n-th
- * call from now on fails (0: none), the version, how long engines take where time is made up; read
- * by the test */
+ * call from now on fails (0: none), the version, how long engines take where time is made up, that
+ * the second heuristics propose what the first do; read by the test */
 extern long fake_dnn_attentions, fake_dnn_convolutions, fake_dnn_engine, fake_dnn_fail,
-    fake_dnn_version, fake_dnn_ms[ENGINES];
+    fake_dnn_version, fake_dnn_ms[ENGINES], fake_dnn_has_one_list;
 long fake_dnn_attentions, fake_dnn_convolutions, fake_dnn_engine, fake_dnn_fail,
-    fake_dnn_version = 91900, fake_dnn_ms[ENGINES];
+    fake_dnn_version = 91900, fake_dnn_ms[ENGINES], fake_dnn_has_one_list;
 
 static bool fails(void) { return fake_dnn_fail > 0 && --fake_dnn_fail == 0; }
 #define MAY_FAIL                                                                                   \
@@ -123,7 +123,8 @@ static bool has_engines(const object *graph) {
 static void propose(const object *heuristic, int64_t wanted, int64_t *count,
                     dnn_descriptor *configs) {
     const object *graph = part(heuristic, DNN_HEURISTIC_GRAPH);
-    const bool is_second = *(const int *)value(heuristic, DNN_HEURISTIC_MODE) == DNN_MODE_B;
+    const bool is_second =
+        *(const int *)value(heuristic, DNN_HEURISTIC_MODE) == DNN_MODE_B && !fake_dnn_has_one_list;
     *count = has_engines(graph) ? PROPOSALS : 0;
     for (int i = 0; i < *count && i < wanted; i++) {
         object *config = configs[i];

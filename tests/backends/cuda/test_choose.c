@@ -151,6 +151,40 @@ static void without_timing_the_first_proposal_is_taken(void **state) {
     assert_int_equal(run_with("WEBER_TUNE", "0", compare_heuristics), 0);
 }
 
+/* ---- in all ---- */
+
+enum { FEW_SHAPES = 2, MANY_SHAPES = 1000 };
+
+/* The engine that computed a convolution of so many columns, which are a shape of its own; 0: the
+ * text did; -1 with the library's error. */
+static int engine_of(int64_t columns) {
+    static double result[MANY_SHAPES];
+    const row r = {"", 4, {columns, 3, 1, 1}, {3, 3, 1, 1}, {.groups = 1}};
+    const long *convolutions = counter("fake_dnn_convolutions");
+    const wb_device *gpu = wb_get_device(BACKEND, 0);
+    if (convolve(&r, gpu, result, NULL) < 0) return -1;
+    const long before = *convolutions;
+    if (convolve(&r, gpu, result, NULL) < 0) return -1;
+    return *convolutions == before ? 0 : (int)*counter("fake_dnn_engine");
+}
+
+/* The text where ways are timed, the first proposal where they are no more; faults. */
+static int compare_shapes(void) {
+    int shapes = 0, engine = 0;
+    set_costs(&all_costs[3]);
+    while (engine == 0 && shapes < MANY_SHAPES) engine = engine_of(3 + shapes++);
+    if (shapes > FEW_SHAPES && engine == GOOD && engine_of(3 + shapes) == GOOD && engine_of(3) == 0)
+        return 0;
+    print_error("engine %d, %d shapes: %s\n", engine, shapes, wb_error_message());
+    return 1;
+}
+
+static void sizes_that_always_change_are_not_timed_for_ever(void **state) {
+    (void)state;
+    (void)setenv("WEBER_CACHE", "", 1);
+    assert_int_equal(run_with("WEBER_TUNE", "3", compare_shapes), 0);
+}
+
 /* ---- products ---- */
 
 static const row rows[] = {
@@ -292,6 +326,20 @@ static int compare_kept_text(void) {
     return check_taken(0) + (*counter("fake_dnn_convolutions") != 0);
 }
 
+/* The choice names a proposal that is another engine's by now. */
+static int compare_stale(void) {
+    set_costs(&all_costs[2]);
+    *counter("fake_dnn_has_one_list") = 1;
+    return (compare(NULL) != 0) + check_taken(HIDDEN);
+}
+
+static void a_choice_by_other_lists_is_made_again(void **state) {
+    (void)state;
+    (void)setenv("WEBER_CACHE", path_of("lists"), 1);
+    assert_int_equal(run_with("WEBER_TUNE", "100000", compare_first), 0);
+    assert_int_equal(run_with("WEBER_TUNE", "100000", compare_stale), 0);
+}
+
 static void a_text_is_known_to_other_processes(void **state) {
     (void)state;
     (void)setenv("WEBER_CACHE", path_of("text"), 1);
@@ -365,8 +413,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_way_is_taken),
         cmocka_unit_test(convolutions_are_products_where_these_are_faster),
+        cmocka_unit_test(sizes_that_always_change_are_not_timed_for_ever),
         cmocka_unit_test(without_timing_the_first_proposal_is_taken),
         cmocka_unit_test(a_choice_is_known_to_other_processes),
+        cmocka_unit_test(a_choice_by_other_lists_is_made_again),
         cmocka_unit_test(a_text_is_known_to_other_processes),
         cmocka_unit_test(without_memory_the_first_proposal_is_taken),
         cmocka_unit_test(any_call_may_fail),
