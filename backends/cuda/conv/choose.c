@@ -193,7 +193,7 @@ static void tell(const choosing *c) {
     char by[64], of[64] = "as before";
     describe(&c->choice, by);
     if (c->count) (void)snprintf(of, sizeof of, "the fastest of %d", c->count);
-    wb_gpu_host->log(WB_LOG_DEBUG,
+    wb_gpu_host->log(WB_LOG_INFO,
                      "%s: %s, kernel (%lld, %lld, %lld), %lld => %lld channels, output (%lld, "
                      "%lld, %lld), batch %lld: %s, %s: %.1f us",
                      wb_gpu_vendor_table.backend, kinds[s->kind], (long long)s->kernel[0],
