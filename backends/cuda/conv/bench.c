@@ -1,5 +1,6 @@
 /* Timing by events. The first run is not counted: it loads modules. Short runs are queued several
- * times in a row, so that what is measured is the device and not the way to it. */
+ * times in a row, and in a graph where plans have graphs, so that the device is measured and not
+ * the way to it. */
 #include "bench.h"
 
 #include <math.h>
@@ -84,25 +85,57 @@ double wb_bench_close(wb_bench *b) {
     return now_ms() - b->begin_ms;
 }
 
-/* ---- timing ---- */
+/* ---- one way ---- */
 
-/* Of one run, of `repeats` in a row; INFINITY: an error. */
-static double run_for(wb_bench *b, wb_bench_run *run, const void *what, int repeats) {
+typedef struct trial {
+    wb_bench_run *run;
+    const void *what;
+    int repeats;         /* runs in a row */
+    gpu_graph_exec exec; /* of all of them; NULL: they are queued one by one */
+} trial;
+
+static wb_gpu_outcome run_all(const wb_bench *b, const trial *t) {
+    wb_gpu_outcome o = {.error = NULL};
+    for (int i = 0; i < t->repeats && !o.error; i++) o = t->run(t->what, b);
+    return o;
+}
+
+/* As plans have their commands (graph.c). */
+static void capture(const wb_bench *b, trial *t) {
+    gpu_graph recorded = NULL;
+    gpu_graph_exec exec = NULL;
+    wb_gpu_outcome o = GPU_TRY(StreamBeginCapture, b->stream, GPU_CAPTURE_THREAD_LOCAL);
+    if (o.error) return;
+    o = run_all(b, t);
+    const wb_gpu_outcome ended = GPU_TRY(StreamEndCapture, b->stream, &recorded);
+    if (!o.error && !ended.error) o = GPU_TRY(GraphInstantiate, &exec, recorded, 0);
+    if (!o.error && !ended.error) t->exec = exec;
+    if (!ended.error && recorded) (void)gpu.GraphDestroy(recorded);
+}
+
+/* Microseconds of a run; INFINITY: an error. */
+static double measure(const wb_bench *b, const trial *t) {
     float ms = 0;
     wb_gpu_outcome o = GPU_TRY(EventRecord, b->from, b->stream);
-    for (int i = 0; i < repeats && !o.error; i++) o = run(what, b);
+    if (!o.error) o = t->exec ? GPU_TRY(GraphLaunch, t->exec, b->stream) : run_all(b, t);
     if (!o.error) o = GPU_TRY(EventRecord, b->to, b->stream);
     if (!o.error) o = GPU_TRY(EventSynchronize, b->to);
     if (!o.error) o = GPU_TRY(EventElapsedTime, &ms, b->from, b->to);
-    return o.error ? (double)INFINITY : (double)ms * 1e3 / repeats;
+    return o.error ? (double)INFINITY : (double)ms * 1e3 / t->repeats;
 }
 
-/* A card that was idle takes some milliseconds to its full clock: the first one that is timed would
- * seem slow. */
-static void warm_up(wb_bench *b, wb_bench_run *run, const void *what) {
+/* ---- timing ---- */
+
+static bool is_first(const wb_bench *b) { return isinf(b->best_us); }
+
+static bool is_far(const wb_bench *b, double us) { return us > FAR * b->best_us + NOISE_US; }
+
+/* A card that was idle takes some milliseconds to its full clock: the first way would seem slow. */
+static double warm_up(const wb_bench *b, const trial *t) {
     const double until = b->begin_ms + WARM_MS;
-    bool works = isinf(b->best_us);
-    while (works && now_ms() < until) works = !isinf(run_for(b, run, what, 1));
+    double us = measure(b, t);
+    while (is_first(b) && !isinf(us) && now_ms() < until) us = measure(b, t);
+    return us;
 }
 
 static int repeats_of(double us) {
@@ -110,21 +143,28 @@ static int repeats_of(double us) {
     return repeats < 1 ? 1 : repeats > MOST_REPEATS ? MOST_REPEATS : (int)repeats;
 }
 
-static bool is_far(const wb_bench *b, double us) { return us > FAR * b->best_us + NOISE_US; }
-
-double wb_bench_time(wb_bench *b, int64_t workspace_bytes, wb_bench_run *run, const void *what) {
-    if (!reserve(b, workspace_bytes)) return (double)INFINITY;
-    double us = run_for(b, run, what, 1);
-    if (isinf(us) || (us > FIRST_RUN_US && is_far(b, us))) return us;
-    warm_up(b, run, what);
-    us = run_for(b, run, what, 1);
-    if (isinf(us) || is_far(b, us)) return us;
-    const int repeats = repeats_of(us);
-    double best = us;
+/* In a graph, where plans have graphs: a way that cannot be in one would keep its plan out. */
+static double time_all(wb_bench *b, trial *t) {
+    double best = INFINITY, us = 0;
+    if (b->device->uses_graphs) capture(b, t);
+    if (is_first(b)) b->has_graphs = t->exec;
+    if (b->has_graphs && !t->exec) return (double)INFINITY;
     for (int i = 0; i < TRIALS && !isinf(us); i++) {
-        us = run_for(b, run, what, repeats);
+        us = measure(b, t);
         if (us < best) best = us;
     }
+    if (t->exec) (void)gpu.GraphExecDestroy(t->exec);
     if (best < b->best_us) b->best_us = best;
     return best;
+}
+
+double wb_bench_time(wb_bench *b, int64_t workspace_bytes, wb_bench_run *run, const void *what) {
+    trial t = {.run = run, .what = what, .repeats = 1};
+    if (!reserve(b, workspace_bytes)) return (double)INFINITY;
+    double us = measure(b, &t);
+    if (isinf(us) || (us > FIRST_RUN_US && is_far(b, us))) return us;
+    us = warm_up(b, &t);
+    if (isinf(us) || is_far(b, us)) return us;
+    t.repeats = repeats_of(us);
+    return time_all(b, &t);
 }

@@ -14,6 +14,7 @@ typedef struct wb_bench {
     int64_t workspace_bytes;
     double best_us;          /* of what was timed so far */
     double begin_ms, end_ms; /* of the time that there is for the shape */
+    bool has_graphs;         /* the first way could be in a graph: so must the others */
     bool is_short;           /* there was no memory for a workspace: not all could be timed */
 } wb_bench;
 

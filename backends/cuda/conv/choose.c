@@ -202,28 +202,51 @@ static void tell(const choosing *c) {
                      (long long)s->out[2], (long long)s->batch, by, of, c->choice.microseconds);
 }
 
-static wb_conv_plan *time_and_keep(choosing *c, const wb_call *call, wb_gpu_outcome *outcome) {
+/* False with an error recorded. */
+static bool make_rivals(choosing *c, const wb_call *call) {
     c->rivals[0] = (rival){WB_CONV_TEXT, wb_gpu_text_of_call(c->device, call)};
-    for (int32_t way = WB_CONV_PRODUCT; way < WB_CONV_WAYS; way++)
-        c->rivals[way - 1] =
-            (rival){way, wb_conv_product_new(c->device, call, c->shape, (wb_conv_way)way)};
-    wb_conv_plan *plan = wb_conv_plan_by(c->device, c->shape, make_fastest, c, outcome);
-    for (int i = 0; i < RIVALS; i++)
-        if (c->rivals[i].kernel) c->rivals[i].kernel->release(c->rivals[i].kernel);
-    return plan;
+    bool done = c->rivals[0].kernel;
+    for (int i = 1; i < RIVALS && done; i++) {
+        rival *r = &c->rivals[i];
+        r->way = WB_CONV_TEXT + i;
+        done = wb_conv_product_new(c->device, call, c->shape, (wb_conv_way)r->way, &r->kernel) ==
+                   WB_GPU_PASS ||
+               r->kernel;
+    }
+    return done;
 }
 
-wb_conv_plan *wb_conv_choose(wb_gpu_device *device, const wb_call *call, const wb_conv_shape *shape,
-                             wb_gpu_outcome *outcome) {
-    if (device->tune_ms == 0 || !library->propose || wb_conv_plan_is_known(device, shape))
-        return wb_conv_plan_get(device, shape, outcome);
+static void release_rivals(choosing *c) {
+    for (int i = 0; i < RIVALS; i++)
+        if (c->rivals[i].kernel) c->rivals[i].kernel->release(c->rivals[i].kernel);
+}
+
+/* False with an error recorded. */
+static bool find_plan(choosing *c, const wb_call *call, wb_conv_plan **plan, wb_gpu_outcome *o) {
+    wb_gpu_device *device = c->device;
+    const bool is_known = device->tune_ms == 0 || !library->propose ||
+                          wb_conv_plan_is_known(device, c->shape),
+               is_kept = !is_known && read_choice(c),
+               is_timed = !is_known && !is_kept && device->tuned_ms < MOST_SHAPES * device->tune_ms;
+    const bool done = !is_timed || make_rivals(c, call);
+    if (done && (is_timed || is_kept))
+        *plan = wb_conv_plan_by(device, c->shape, is_kept ? make_known : make_fastest, c, o);
+    else if (done)
+        *plan = wb_conv_plan_get(device, c->shape, o);
+    release_rivals(c);
+    if (c->is_timed) write_choice(c);
+    if (c->is_timed || is_kept) tell(c);
+    return done;
+}
+
+wb_gpu_answer wb_conv_choose(wb_gpu_device *device, const wb_call *call, const wb_conv_shape *shape,
+                             wb_conv_plan **plan) {
     choosing c = {.device = device, .shape = shape};
-    const bool is_kept = read_choice(&c);
-    if (!is_kept && device->tuned_ms >= MOST_SHAPES * device->tune_ms)
-        return wb_conv_plan_get(device, shape, outcome);
-    wb_conv_plan *plan = is_kept ? wb_conv_plan_by(device, shape, make_known, &c, outcome)
-                                 : time_and_keep(&c, call, outcome);
-    if (c.is_timed) write_choice(&c);
-    if (c.is_timed || is_kept) tell(&c);
-    return plan;
+    wb_gpu_outcome o = {.error = NULL};
+    *plan = NULL;
+    if (!find_plan(&c, call, plan, &o)) return WB_GPU_TAKEN;
+    if (o.error)
+        wb_gpu_host->log(WB_LOG_DEBUG, "%s: convolution without %s: %s: %s",
+                         wb_gpu_vendor_table.backend, library->name, o.call, o.error);
+    return *plan ? WB_GPU_TAKEN : WB_GPU_PASS;
 }

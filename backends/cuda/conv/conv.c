@@ -118,21 +118,19 @@ wb_gpu_answer wb_conv_lower(wb_gpu_device *device, const wb_call *call, const wb
                             int split, wb_gpu_kernel **kernel) {
     char reason[256];
     wb_conv_shape shape;
-    wb_gpu_outcome o;
+    wb_conv_plan *plan;
     (void)split;
     if (!is_convolution(call) || !wb_conv_shape_of(call, &shape) ||
         !library->load(reason, sizeof reason))
         return WB_GPU_PASS;
-    wb_conv_plan *plan = wb_conv_choose(device, call, &shape, &o);
-    if (o.error)
-        wb_gpu_host->log(WB_LOG_DEBUG, "%s: convolution without %s: %s: %s",
-                         wb_gpu_vendor_table.backend, library->name, o.call, o.error);
-    if (!plan) return WB_GPU_PASS;
+    wb_gpu_answer answer = wb_conv_choose(device, call, &shape, &plan);
+    if (answer != WB_GPU_TAKEN || !plan) return answer;
     if (!epilogue && plan->choice.way == WB_CONV_LIBRARY) {
         *kernel = kernel_new(device, call, &shape, plan);
         return WB_GPU_TAKEN;
     }
-    if (!epilogue) *kernel = wb_conv_product_new(device, call, &shape, plan->choice.way);
+    answer = epilogue ? WB_GPU_APART
+                      : wb_conv_product_new(device, call, &shape, plan->choice.way, kernel);
     wb_conv_plan_put(device, plan);
-    return epilogue ? WB_GPU_APART : *kernel ? WB_GPU_TAKEN : WB_GPU_PASS;
+    return answer;
 }

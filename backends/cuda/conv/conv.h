@@ -122,11 +122,11 @@ void wb_conv_device_close(wb_gpu_device *device);
 
 /* ---- which of them is taken (choose.c) ---- */
 
-/* The plan of a call's shape: the fastest way, timed when first asked for or known from the disk;
- * the library's first proposal where WEBER_TUNE=0 says so, or the library has no others. Else as
- * wb_conv_plan_get. */
-wb_conv_plan *wb_conv_choose(wb_gpu_device *device, const wb_call *call, const wb_conv_shape *shape,
-                             wb_gpu_outcome *outcome);
+/* The plan of a call's shape: of the fastest way, timed when first asked for or known from the
+ * disk; of the library's first proposal where WEBER_TUNE=0 says so, or the library has no others.
+ * WB_GPU_PASS: the text is to be taken. NULL: an error is recorded. */
+wb_gpu_answer wb_conv_choose(wb_gpu_device *device, const wb_call *call, const wb_conv_shape *shape,
+                             wb_conv_plan **plan);
 
 /* ---- kernels (conv.c) ---- */
 

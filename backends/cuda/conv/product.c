@@ -37,6 +37,7 @@ typedef struct product_kernel {
     int count;
     step steps[MOST_STEPS];
     int64_t bytes[ARRAYS], offsets[ARRAYS]; /* of parts of the scratch memory */
+    bool is_refused;                        /* the way is not for it: that is no error */
 } product_kernel;
 
 /* ---- running ---- */
@@ -76,7 +77,12 @@ static void release_product(wb_gpu_kernel *kernel) {
     wb_gpu_host->release(k);
 }
 
-/* ---- steps: false where there is no kernel ---- */
+/* ---- steps: false where it is refused, or an error is recorded ---- */
+
+static bool refuse(product_kernel *k) {
+    k->is_refused = true;
+    return false;
+}
 
 static bool add_step(product_kernel *k, wb_gpu_kernel *kernel, step s) {
     s.kernel = kernel;
@@ -99,8 +105,8 @@ static bool add_product(product_kernel *k, const wb_call *call, const wb_matmul_
                              .is_aligned = call->is_aligned,
                              .matmul = *p};
     wb_gpu_kernel *kernel = NULL;
-    if (wb_lt_lower(k->kernel.device, &product, NULL, 0, &kernel) != WB_GPU_TAKEN || !kernel)
-        return false;
+    if (wb_lt_lower(k->kernel.device, &product, NULL, 0, &kernel) != WB_GPU_TAKEN) return refuse(k);
+    if (!kernel) return false;
     k->bytes[REST] = (int64_t)kernel->scratch_bytes;
     return add_step(k, kernel, (step){.narrays = 4, .arrays = {a, b, c, REST}});
 }
@@ -197,7 +203,7 @@ static bool lay(product_kernel *k, const wb_conv_shape *s, const gathering *g, i
     wb_conv_copy c = {.ndim = 0};
     int64_t from_stride = 1, to_stride = 1, first, last;
     for (int d = 0; d < 3; d++) {
-        if (!range_of(g, d, &first, &last)) return false;
+        if (!range_of(g, d, &first, &last)) return refuse(k);
         c.from_offset += first * from_stride;
         c.to_offset += (first * g->up[d] + g->offset[d]) * to_stride;
         wb_conv_copy_add(&c, last - first + 1, from_stride, g->up[d] * to_stride);
@@ -282,7 +288,7 @@ static bool by_columns(product_kernel *k, const wb_call *call, const wb_conv_sha
     set_bytes(k, s, &g);
     if (k->bytes[LAID] + k->bytes[COLUMNS] + k->bytes[TURNED] + k->bytes[RESULT] >
         WB_CONV_MOST_WORKSPACE_BYTES)
-        return false;
+        return refuse(k);
     if (!is_laid(&g)) return gather(k, s, &g, from) && multiply(k, call, s, &g);
     return lay(k, s, &g, from) && gather(k, s, &g, LAID) && multiply(k, call, s, &g);
 }
@@ -299,20 +305,23 @@ static void place_parts(product_kernel *k) {
     k->kernel.scratch_bytes = (size_t)at;
 }
 
-wb_gpu_kernel *wb_conv_product_new(wb_gpu_device *device, const wb_call *call,
-                                   const wb_conv_shape *s, wb_conv_way way) {
+wb_gpu_answer wb_conv_product_new(wb_gpu_device *device, const wb_call *call,
+                                  const wb_conv_shape *s, wb_conv_way way, wb_gpu_kernel **kernel) {
     char reason[256];
     const bool fits = way == WB_CONV_PRODUCT ? is_one_tap(s) : s->groups == 1;
-    product_kernel *k =
-        fits && wb_lt_load(reason, sizeof reason) ? wb_gpu_host->alloc(sizeof *k) : NULL;
-    if (!k) return NULL;
+    *kernel = NULL;
+    if (!fits || !wb_lt_load(reason, sizeof reason)) return WB_GPU_PASS;
+    product_kernel *k = wb_gpu_host->alloc(sizeof *k);
+    if (!k) return WB_GPU_TAKEN;
     wb_gpu_kernel_init(&k->kernel, device);
     k->kernel.run = run_product, k->kernel.release = release_product;
     k->kind = s->kind;
     if (way == WB_CONV_PRODUCT ? by_images(k, call, s) : by_columns(k, call, s)) {
         place_parts(k);
-        return &k->kernel;
+        *kernel = &k->kernel;
+        return WB_GPU_TAKEN;
     }
+    const bool is_refused = k->is_refused;
     release_product(&k->kernel);
-    return NULL;
+    return is_refused ? WB_GPU_PASS : WB_GPU_TAKEN;
 }

@@ -120,7 +120,8 @@ static int compare_costs(void) {
     const fake_counts now = fake_count_now();
     const int faults = check_taken(costing->taken);
     const fake_counts then = fake_count_now();
-    return faults + (now.events > then.events || now.streams > 3 || now.complaints != 0);
+    return faults + (now.events > then.events || now.streams > 3 || now.graphs != 0 ||
+                     now.executables != 0 || now.complaints != 0);
 }
 
 static int compare_row(void) {
@@ -378,6 +379,31 @@ static void without_memory_the_first_proposal_is_taken(void **state) {
     assert_int_equal(shared->kept_first, 4); /* x, w, y, a workspace */
 }
 
+static void fail_driver(void) { fake_fail(NULL, failing, 999); }
+
+/* A call of the driver that fails while ways are timed is no error; one that fails before or later
+ * may be. */
+static int compare_failing_driver(void) {
+    set_costs(&all_costs[2]);
+    const int fault = compare(fail_driver);
+    shared->is_over = !fake_failed()[0];
+    fake_fail(NULL, 0, 0);
+    shared->kept_first += fault == 0;
+    const int faults =
+        (fault > 0) + (fault == 0 && compare(NULL) != 0) + (fake_count_now().complaints != 0);
+    if (faults) print_error("call %ld, %s: %s\n", failing, fake_failed(), wb_error_message());
+    return faults;
+}
+
+static void any_call_of_the_driver_may_fail(void **state) {
+    (void)state;
+    (void)setenv("WEBER_CACHE", "", 1);
+    shared->is_over = false, shared->kept_first = 0;
+    for (failing = 1; !shared->is_over; failing += 7)
+        assert_int_equal(run_with("WEBER_TUNE", "100000", compare_failing_driver), 0);
+    assert_true(shared->kept_first > failing / 14);
+}
+
 /* A call of the library that fails while ways are found and timed is no error; one that fails
  * later is, and names the call. */
 static int compare_failing(void) {
@@ -420,6 +446,7 @@ int main(void) {
         cmocka_unit_test(a_text_is_known_to_other_processes),
         cmocka_unit_test(without_memory_the_first_proposal_is_taken),
         cmocka_unit_test(any_call_may_fail),
+        cmocka_unit_test(any_call_of_the_driver_may_fail),
     };
     return cmocka_run_group_tests_name("backends/cuda/test_choose", tests, make_folder,
                                        drop_folder);
