@@ -1,7 +1,7 @@
 /* Which way computes a convolution. Each shape's ways are timed once, on memory taken for it: the
- * library's proposals, Weber's own text, and products of matrices. The
- * fastest is taken, and kept on disk for the card, the driver and the library's version, so that
- * other processes take the same. Ways differ in rounding. */
+ * library's proposals, Weber's own text, and products of matrices. The fastest is taken, and kept
+ * on disk for the card, the driver and the library's version, so that other processes take the
+ * same. Ways differ in rounding. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,9 +10,13 @@
 #include "bench.h"
 #include "product.h"
 
-/* MOST_SHAPES: sizes that always change are not worth it; the time of so many shapes is all that a
- * device spends. */
-enum { NAME_BYTES = 768, KEPT_FORMAT = 1, MOST_SHAPES = 200, RIVALS = WB_CONV_WAYS - 1 };
+enum {
+    NAME_BYTES = 768,
+    KEPT_FORMAT = 1, /* counted up where another way of ours has become faster */
+    MOST_SHAPES =
+        200, /* all that a device spends is the time of so many: sizes may always change */
+    RIVALS = WB_CONV_WAYS - 1
+};
 
 static const wb_conv_library *const library = &wb_conv_library_table;
 
