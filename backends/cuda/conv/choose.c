@@ -225,13 +225,16 @@ static void release_rivals(choosing *c) {
         if (c->rivals[i].kernel) c->rivals[i].kernel->release(c->rivals[i].kernel);
 }
 
+static bool is_settled(const choosing *c) {
+    return c->device->tune_ms == 0 || !library->propose ||
+           wb_conv_plan_is_known(c->device, c->shape);
+}
+
 /* False with an error recorded. */
 static bool find_plan(choosing *c, const wb_call *call, wb_conv_plan **plan, wb_gpu_outcome *o) {
     wb_gpu_device *device = c->device;
-    const bool is_known = device->tune_ms == 0 || !library->propose ||
-                          wb_conv_plan_is_known(device, c->shape),
-               is_kept = !is_known && read_choice(c),
-               is_timed = !is_known && !is_kept && device->tuned_ms < MOST_SHAPES * device->tune_ms;
+    const bool is_open = !is_settled(c), is_kept = is_open && read_choice(c),
+               is_timed = is_open && !is_kept && device->tuned_ms < MOST_SHAPES * device->tune_ms;
     const bool done = !is_timed || make_rivals(c, call);
     if (done && (is_timed || is_kept))
         *plan = wb_conv_plan_by(device, c->shape, is_kept ? make_known : make_fastest, c, o);
