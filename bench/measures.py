@@ -302,7 +302,7 @@ class Measures:
             status, text = self.command(log, [self.built / "bin/weber", "profile", "--skip=3", "--rows=60", self.built / "bench/bench_cases",
                                               "--threads", self.threads, name], self.there)
             shutil.copy(self.log_of(log), folder / f"{log}.txt")
-            lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+            lines = [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("weber info: ")]
             if status != 0 or not any("all; " in line for line in lines):
                 part.note(f"{name}: exit status {status}: " + " / ".join(lines[-3:]))
                 part.status, part.reason = "failed", name

@@ -56,6 +56,15 @@ static bool option(const char *variable, bool otherwise) {
     return value && value[0] ? strcmp(value, "0") != 0 : otherwise;
 }
 
+/* WEBER_TUNE: milliseconds for each shape. */
+static int64_t tune_ms(void) {
+    enum { WITHOUT_A_WORD = 100 };
+    const char *value = getenv("WEBER_TUNE");
+    char *end;
+    const long long ms = value && value[0] ? strtoll(value, &end, 10) : WITHOUT_A_WORD;
+    return ms > 0 ? ms : 0;
+}
+
 static bool open_context(wb_gpu_device *device) {
     gpu_context context = NULL;
     const wb_gpu_outcome o = vendor->retain(device->ordinal, &context);
@@ -86,6 +95,7 @@ void *wb_gpu_open(int index) {
     device->ordinal = found.ordinal;
     device->target = found.target;
     device->waits_always = option("WEBER_SYNC", false);
+    device->tune_ms = tune_ms();
     device->uses_graphs = option("WEBER_GRAPHS", vendor->uses_graphs) && !device->waits_always;
     (void)pthread_mutex_init(&device->pinned_lock, NULL);
     (void)pthread_mutex_init(&device->own.lock, NULL);

@@ -104,6 +104,8 @@ enum {
     X(EventQuery, cuEventQuery, hipEventQuery, (gpu_event event))                                  \
     X(EventSynchronize, cuEventSynchronize, hipEventSynchronize, (gpu_event event))                \
     X(EventDestroy, cuEventDestroy_v2, hipEventDestroy, (gpu_event event))                         \
+    X(EventElapsedTime, cuEventElapsedTime, hipEventElapsedTime,                                   \
+      (float *milliseconds, gpu_event from, gpu_event to))                                         \
     X(ModuleLoadData, cuModuleLoadData, hipModuleLoadData,                                         \
       (gpu_module * module, const void *image))                                                    \
     X(ModuleUnload, cuModuleUnload, hipModuleUnload, (gpu_module module))                          \

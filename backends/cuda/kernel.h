@@ -82,20 +82,6 @@ extern const wb_gpu_part *const wb_gpu_parts[];
 /* The call's text as a kernel, as if there were no libraries. NULL as wb_backend.lower gives it. */
 wb_gpu_kernel *wb_gpu_text_of_call(wb_gpu_device *device, const wb_call *call);
 
-/* ---- copies (copy.c) ---- */
-
-/* In elements: of the first one, and from row to row and column to column. */
-typedef struct wb_gpu_strides {
-    int64_t offset, row, column;
-} wb_gpu_strides;
-
-/* A matrix from one place to another. NULL with an error recorded. */
-wb_gpu_kernel *wb_gpu_copy_new(wb_gpu_device *device, wb_dtype dtype, int64_t rows, int64_t columns,
-                               const wb_gpu_strides *from, const wb_gpu_strides *to);
-/* For the command, which has scratch memory. */
-wb_gpu_outcome wb_gpu_copy_run(const wb_gpu_kernel *copy, const wb_gpu_run *run,
-                               const wb_command *command, wb_argument from, wb_argument to);
-
 bool wb_gpu_part_works(const char *part, char *reason, size_t reason_bytes);
 
 /* What a part keeps for each device. */

@@ -208,6 +208,17 @@ static void profiles_of_ranks_leave_no_files(void) {
     expect(system("test -z \"$(ls -d $(cat place)* $(dirname $(cat place)) 2>/dev/null)\"") == 0);
 }
 
+/* What libraries chose, for one. */
+static void profiled_programs_say_more(void) {
+    (void)unsetenv("WEBER_LOG");
+    expect(weber("profile sh -c 'echo $WEBER_LOG > level'") == 0);
+    expect_part(stage_read("level"), "info");
+    (void)setenv("WEBER_LOG", "error", 1);
+    expect(weber("profile sh -c 'echo $WEBER_LOG > level'") == 0);
+    expect_part(stage_read("level"), "error");
+    (void)unsetenv("WEBER_LOG");
+}
+
 static void profiles_have_mistakes(void) {
     char arguments[2048];
     expect(weber("profile") == 2);
@@ -244,6 +255,7 @@ int main(int count, char **arguments) {
                                        SCENE(profiles_are_tables),
                                        SCENE(profiles_leave_out_the_first_run_of_each_plan),
                                        SCENE(profiles_of_ranks_leave_no_files),
+                                       SCENE(profiled_programs_say_more),
                                        SCENE(profiles_have_mistakes)};
     return cmocka_run_group_tests_name("evaluate/test_events", tests, NULL, NULL);
 }

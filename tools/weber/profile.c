@@ -27,6 +27,7 @@ static const char help[] =
     "from\n"
     "             caches\n"
     "  MiB        memory of the arrays that one call makes\n"
+    "Before it, what libraries chose for convolutions is told as it is chosen (WEBER_LOG=info).\n"
     "A command of several operations has the name of the last one. Of several ranks (weber run) "
     "it\n"
     "shows the first one's. On a device that works by\n"
@@ -209,7 +210,8 @@ static int run_program(char **command, const char *file) {
     (void)fflush(NULL);
     const pid_t process = fork();
     if (process == 0) {
-        if (setenv("WEBER_TRACE", file, 1) == 0) (void)execvp(command[0], command);
+        if (setenv("WEBER_TRACE", file, 1) == 0 && setenv("WEBER_LOG", "info", 0) == 0)
+            (void)execvp(command[0], command);
         (void)fprintf(stderr, "weber profile: %s cannot be started: %s\n", command[0],
                       strerror(errno));
         _exit(NOT_FOUND);

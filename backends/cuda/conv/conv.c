@@ -6,15 +6,8 @@
  *
  * Convolutions go to cuDNN's backend interface as graphs of one operation, (W, H, C, N) being its
  * NCHW. Arrays that are not aligned to 16 bytes take the text. */
-#include "conv.h"
-
-/* A call's arguments, by the number of the array: forward has x, w, y; data y, w, x; filter x, y,
- * w. */
-static const int8_t argument_of[][WB_CONV_TENSORS] = {
-    [WB_CALL_conv_forward] = {0, 1, 2},
-    [WB_CALL_conv_data] = {2, 1, 0},
-    [WB_CALL_conv_filter] = {0, 2, 1},
-};
+#include "../copy.h"
+#include "product.h"
 
 enum { SCRATCH_ALIGNMENT = 64 };
 
@@ -34,12 +27,12 @@ typedef struct conv_kernel {
 /* The filter to or from scratch memory, element V - 1 - i to element i of each plane. */
 static wb_gpu_outcome run_flip(const conv_kernel *k, const wb_gpu_run *run,
                                const wb_command *command) {
-    const wb_argument filter = command->arguments[argument_of[k->kind][WB_CONV_W]];
+    const wb_argument filter = command->arguments[wb_conv_argument(k->kind, WB_CONV_W)];
     wb_argument turned = command->arguments[command->narguments - 1];
     turned.offset_bytes += k->flipped_bytes;
     const bool is_result = k->kind == WB_CALL_conv_filter;
-    return wb_gpu_copy_run(k->flip, run, command, is_result ? turned : filter,
-                           is_result ? filter : turned);
+    return wb_gpu_box_run(k->flip, run, command, is_result ? turned : filter,
+                          is_result ? filter : turned);
 }
 
 static wb_gpu_outcome run_conv(const wb_gpu_kernel *kernel, const wb_gpu_run *run,
@@ -49,7 +42,7 @@ static wb_gpu_outcome run_conv(const wb_gpu_kernel *kernel, const wb_gpu_run *ru
     const bool is_result = k->kind == WB_CALL_conv_filter;
     gpu_pointer at[WB_CONV_TENSORS], all = 0;
     for (int t = 0; t < WB_CONV_TENSORS; t++)
-        all |= at[t] = wb_gpu_address(run, command, argument_of[k->kind][t]);
+        all |= at[t] = wb_gpu_address(run, command, wb_conv_argument(k->kind, t));
     if (all % WB_CONV_ALIGNED_BYTES != 0) return k->text->run(k->text, run, command);
     if (k->flip) at[WB_CONV_W] = scratch + (gpu_pointer)k->flipped_bytes;
     wb_gpu_outcome o = {.error = NULL};
@@ -71,9 +64,11 @@ static void release_conv(wb_gpu_kernel *kernel) {
 static int64_t volume(const int64_t sizes[3]) { return sizes[0] * sizes[1] * sizes[2]; }
 
 static wb_gpu_kernel *flip_new(wb_gpu_device *device, const wb_conv_shape *s) {
-    const int64_t plane = volume(s->kernel), planes = s->channels / s->groups * s->filters;
-    const wb_gpu_strides from = {plane - 1, -1, plane}, to = {0, 1, plane};
-    return wb_gpu_copy_new(device, (wb_dtype)s->dtype, plane, planes, &from, &to);
+    const int64_t plane = volume(s->kernel);
+    wb_gpu_box copy = {.from_offset = plane - 1};
+    wb_gpu_box_add(&copy, plane, -1, 1);
+    wb_gpu_box_add(&copy, s->channels / s->groups * s->filters, plane, plane);
+    return wb_gpu_box_copy(device, (wb_dtype)s->dtype, &copy);
 }
 
 static void reserve_scratch(conv_kernel *k, const wb_conv_shape *s) {
@@ -120,17 +115,19 @@ wb_gpu_answer wb_conv_lower(wb_gpu_device *device, const wb_call *call, const wb
                             int split, wb_gpu_kernel **kernel) {
     char reason[256];
     wb_conv_shape shape;
-    wb_gpu_outcome o;
+    wb_conv_plan *plan;
     (void)split;
     if (!is_convolution(call) || !wb_conv_shape_of(call, &shape) ||
         !library->load(reason, sizeof reason))
         return WB_GPU_PASS;
-    if (epilogue) return WB_GPU_APART;
-    wb_conv_plan *plan = wb_conv_plan_get(device, &shape, &o);
-    if (o.error)
-        wb_gpu_host->log(WB_LOG_DEBUG, "%s: convolution without %s: %s: %s",
-                         wb_gpu_vendor_table.backend, library->name, o.call, o.error);
-    if (!plan) return WB_GPU_PASS;
-    *kernel = kernel_new(device, call, &shape, plan);
-    return WB_GPU_TAKEN;
+    wb_gpu_answer answer = wb_conv_choose(device, call, &shape, &plan);
+    if (answer != WB_GPU_TAKEN || !plan) return answer;
+    if (!epilogue && plan->choice.way == WB_CONV_LIBRARY) {
+        *kernel = kernel_new(device, call, &shape, plan);
+        return WB_GPU_TAKEN;
+    }
+    answer = epilogue ? WB_GPU_APART
+                      : wb_conv_product_new(device, call, &shape, plan->choice.way, kernel);
+    wb_conv_plan_put(device, plan);
+    return answer;
 }

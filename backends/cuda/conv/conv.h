@@ -55,6 +55,10 @@ bool wb_conv_shape_of(const wb_call *call, wb_conv_shape *shape);
  * output. */
 int64_t wb_conv_pad_after(const wb_conv_shape *shape, int d);
 
+/* Which of the call's arguments x, w or y is: of forward they are x, w, y; of data y, w, x; of
+ * filter x, y, w. */
+int wb_conv_argument(int32_t kind, int tensor);
+
 /* ---- in the libraries' terms ---- */
 
 /* The libraries have no convolutions of one dimension: those have a second one of size 1. */
@@ -68,14 +72,35 @@ int wb_conv_sizes(const wb_conv_shape *shape, int tensor, int64_t sizes[5], int6
 
 enum { WB_CONV_MOST_WORKSPACE_BYTES = 1 << 28 };
 
+/* What computes a shape: the library, Weber's own text, a product of matrices for each image, a
+ * product of columns (product.h). These numbers are kept on disk. */
+typedef enum wb_conv_way {
+    WB_CONV_LIBRARY,
+    WB_CONV_TEXT,
+    WB_CONV_PRODUCT,
+    WB_CONV_COLUMNS,
+    WB_CONV_WAYS
+} wb_conv_way;
+
+/* Kept on disk, too. way: a wb_conv_way. source and index are the library's name for one of its
+ * proposals; source 0: its first that suits and works. */
+typedef struct wb_conv_choice {
+    int32_t way, source, index, engine;
+    double microseconds; /* 0: not timed */
+} wb_conv_choice;
+
 /* The same shape gets the same plan until the device is closed. */
 typedef struct wb_conv_plan {
     struct wb_conv_plan *next;
     wb_conv_shape shape;
-    void *by; /* the library's own; NULL: it has nothing for the shape */
+    wb_conv_choice choice;
+    void *by; /* the library's own; NULL: it has nothing for the shape, or is not the way */
     int64_t workspace_bytes;
     int references;
 } wb_conv_plan;
+
+/* Is given a plan of `by`, workspace and choice, and owns `by` from then on. False: no more. */
+typedef bool wb_conv_offer(void *context, const wb_conv_plan *plan);
 
 /* The library (nvidia/cudnn_plan.c, backends/amdgpu/miopen_plan.c). The device is the thread's, and
  * one call is made at a time. */
@@ -85,8 +110,12 @@ typedef struct wb_conv_library {
     bool (*load)(char *reason, size_t reason_bytes);
     wb_gpu_outcome (*open)(void **handle);
     void (*close)(void *handle);
-    /* Fills in `by` and the workspace, or neither. */
+    /* Fills in `by` and the workspace, of the proposal that plan->choice names; or neither. */
     wb_gpu_outcome (*make)(void *handle, wb_conv_plan *plan);
+    /* Optional: offers a plan of each proposal that suits and works, the library's favourite first.
+     * Without it, the library's own choice is the best that there is. */
+    wb_gpu_outcome (*propose)(void *handle, const wb_conv_shape *shape, wb_conv_offer *offer,
+                              void *context);
     void (*drop)(void *by); /* what make left there */
     /* at: x, w, y, or by WB_ATTENTION_... */
     wb_gpu_outcome (*run)(void *handle, const wb_conv_plan *plan, const gpu_pointer *at,
@@ -95,13 +124,30 @@ typedef struct wb_conv_library {
 
 extern const wb_conv_library wb_conv_library_table;
 
-/* NULL with the outcome, which has no error where the library has nothing for the shape. */
+/* Fills in what wb_conv_library.make does, and the choice. Graphs are paused, and the library's
+ * handle is nobody else's. */
+typedef wb_gpu_outcome wb_conv_maker(void *context, void *handle, wb_conv_plan *plan);
+
+/* The shape's plan; made by the maker when first asked for. NULL with the outcome, which has no
+ * error where there is nothing, or only the text, for the shape. */
+wb_conv_plan *wb_conv_plan_by(wb_gpu_device *device, const wb_conv_shape *shape,
+                              wb_conv_maker *maker, void *context, wb_gpu_outcome *outcome);
+/* The same by the library's first proposal. */
 wb_conv_plan *wb_conv_plan_get(wb_gpu_device *device, const wb_conv_shape *shape,
                                wb_gpu_outcome *outcome);
+bool wb_conv_plan_is_known(wb_gpu_device *device, const wb_conv_shape *shape);
 void wb_conv_plan_put(wb_gpu_device *device, wb_conv_plan *plan);
 wb_gpu_outcome wb_conv_plan_run(wb_gpu_device *device, const wb_conv_plan *plan,
                                 const gpu_pointer *at, gpu_pointer workspace, gpu_stream stream);
 void wb_conv_device_close(wb_gpu_device *device);
+
+/* ---- which of them is taken (choose.c) ---- */
+
+/* The plan of a call's shape: of the fastest way, timed when first asked for or known from the
+ * disk; of the library's first proposal where WEBER_TUNE=0 says so, or the library has no others.
+ * WB_GPU_PASS: the text is to be taken. NULL: an error is recorded. */
+wb_gpu_answer wb_conv_choose(wb_gpu_device *device, const wb_call *call, const wb_conv_shape *shape,
+                             wb_conv_plan **plan);
 
 /* ---- kernels (conv.c) ---- */
 

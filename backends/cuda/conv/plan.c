@@ -36,6 +36,15 @@ bool wb_conv_shape_of(const wb_call *call, wb_conv_shape *s) {
     return fits;
 }
 
+int wb_conv_argument(int32_t kind, int tensor) {
+    static const int8_t argument_of[][WB_CONV_TENSORS] = {
+        [WB_CALL_conv_forward] = {0, 1, 2},
+        [WB_CALL_conv_data] = {2, 1, 0},
+        [WB_CALL_conv_filter] = {0, 2, 1},
+    };
+    return argument_of[kind][tensor];
+}
+
 int wb_conv_spatial(const wb_conv_shape *s) {
     return s->in[2] == 1 && s->out[2] == 1 && s->kernel[2] == 1 ? 2 : 3;
 }
@@ -115,47 +124,68 @@ void wb_conv_device_close(wb_gpu_device *device) {
 
 /* ---- plans ---- */
 
-static wb_conv_plan *plan_new(void *handle, const wb_conv_shape *shape, wb_gpu_outcome *outcome) {
+static wb_conv_plan *find(const conv_device *d, const wb_conv_shape *shape) {
+    wb_conv_plan *p = d->plans;
+    while (p && memcmp(&p->shape, shape, sizeof *shape) != 0) p = p->next;
+    return p;
+}
+
+/* With nothing, too: so that it is not looked for again. */
+static wb_conv_plan *make(conv_device *d, const wb_conv_shape *shape, wb_conv_maker *maker,
+                          void *context, wb_gpu_outcome *outcome) {
+    if (d->count >= MOST_PLANS) {
+        (void)gpu.CtxSynchronize(); /* a kernel that went may have queued its plan */
+        drop_unused(d);
+    }
     wb_conv_plan *p = wb_gpu_host->alloc(sizeof *p);
     if (!p) {
         *outcome = (wb_gpu_outcome){.call = "memory", .error = "out of memory"};
         return NULL;
     }
     p->shape = *shape;
-    *outcome = library->make(handle, p);
-    if (!outcome->error) return p; /* with nothing, too: so that it is not looked for again */
-    release_plan(p);
-    return NULL;
-}
-
-static wb_conv_plan *find_or_make(conv_device *d, const wb_conv_shape *shape,
-                                  wb_gpu_outcome *outcome) {
-    for (wb_conv_plan *p = d->plans; p; p = p->next)
-        if (memcmp(&p->shape, shape, sizeof *shape) == 0) return p;
-    if (d->count >= MOST_PLANS) {
-        (void)gpu.CtxSynchronize(); /* a kernel that went may have queued its plan */
-        drop_unused(d);
+    *outcome = maker(context, d->handle, p);
+    if (outcome->error) {
+        release_plan(p);
+        return NULL;
     }
-    wb_conv_plan *made = plan_new(d->handle, shape, outcome);
-    if (!made) return NULL;
-    made->next = d->plans;
-    d->plans = made;
+    p->next = d->plans;
     d->count++;
-    return made;
+    return d->plans = p;
 }
 
-wb_conv_plan *wb_conv_plan_get(wb_gpu_device *device, const wb_conv_shape *shape,
-                               wb_gpu_outcome *outcome) {
+wb_conv_plan *wb_conv_plan_by(wb_gpu_device *device, const wb_conv_shape *shape,
+                              wb_conv_maker *maker, void *context, wb_gpu_outcome *outcome) {
     conv_device *d = device_of(device, outcome);
     if (!d) return NULL;
     wb_gpu_pause_graphs(device);
     pthread_mutex_lock(&d->lock);
-    wb_conv_plan *p = find_or_make(d, shape, outcome);
-    const bool works = p && p->by;
+    wb_conv_plan *p = find(d, shape);
+    if (!p) p = make(d, shape, maker, context, outcome);
+    const bool works = p && (p->by || p->choice.way >= WB_CONV_PRODUCT);
     if (works) p->references++;
     pthread_mutex_unlock(&d->lock);
     wb_gpu_resume_graphs(device);
     return works ? p : NULL;
+}
+
+static wb_gpu_outcome make_first(void *context, void *handle, wb_conv_plan *plan) {
+    (void)context;
+    return library->make(handle, plan);
+}
+
+wb_conv_plan *wb_conv_plan_get(wb_gpu_device *device, const wb_conv_shape *shape,
+                               wb_gpu_outcome *outcome) {
+    return wb_conv_plan_by(device, shape, make_first, NULL, outcome);
+}
+
+bool wb_conv_plan_is_known(wb_gpu_device *device, const wb_conv_shape *shape) {
+    wb_gpu_outcome o;
+    conv_device *d = device_of(device, &o);
+    if (!d) return false;
+    pthread_mutex_lock(&d->lock);
+    const bool is_known = find(d, shape);
+    pthread_mutex_unlock(&d->lock);
+    return is_known;
 }
 
 void wb_conv_plan_put(wb_gpu_device *device, wb_conv_plan *plan) {

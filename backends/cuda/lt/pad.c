@@ -2,6 +2,7 @@
  * library's fast kernels load 16 bytes at once; without them a large product takes five times as
  * long (an H200, 768 x 50,257 x 8,192: 5.1 ms, and 0.9 ms where columns have 50,264 elements). So a
  * large product has copies of such operands in scratch memory. */
+#include "../copy.h"
 #include "lt.h"
 
 /* A product on columns that are not aligned takes some 7 fs more for each multiplication, a copy
@@ -48,9 +49,11 @@ bool wb_lt_pad(wb_gpu_device *device, wb_lt_shape *shape, wb_lt_padding *padding
         const stored *o = &list[i];
         if (is_aligned(o, element_bytes)) continue;
         const int64_t padded = (o->rows + unit - 1) / unit * unit;
-        const wb_gpu_strides there = {0, 1, *o->leading}, here = {0, 1, padded};
-        padding->copies[i] = wb_gpu_copy_new(device, (wb_dtype)shape->dtype, o->rows, o->columns,
-                                             i == C ? &here : &there, i == C ? &there : &here);
+        const int64_t from = i == C ? padded : *o->leading, to = i == C ? *o->leading : padded;
+        wb_gpu_box copy = {.ndim = 0};
+        wb_gpu_box_add(&copy, o->rows, 1, 1);
+        wb_gpu_box_add(&copy, o->columns, from, to);
+        padding->copies[i] = wb_gpu_box_copy(device, (wb_dtype)shape->dtype, &copy);
         if (!padding->copies[i]) return false;
         padding->offset_bytes[i] = *scratch_bytes;
         const int64_t bytes = padded * o->columns * element_bytes;
@@ -80,13 +83,13 @@ wb_gpu_outcome wb_lt_padded(const wb_lt_padding *padding, const wb_gpu_run *run,
                           (gpu_pointer)padding->offset_bytes[operand]
                     : wb_gpu_address(run, command, argument);
     if (!copy || operand == C) return (wb_gpu_outcome){.error = NULL};
-    return wb_gpu_copy_run(copy, run, command, command->arguments[argument],
-                           in_scratch(padding, command, operand));
+    return wb_gpu_box_run(copy, run, command, command->arguments[argument],
+                          in_scratch(padding, command, operand));
 }
 
 wb_gpu_outcome wb_lt_unpad(const wb_lt_padding *padding, const wb_gpu_run *run,
                            const wb_command *command, int argument) {
     if (!padding->copies[C]) return (wb_gpu_outcome){.error = NULL};
-    return wb_gpu_copy_run(padding->copies[C], run, command, in_scratch(padding, command, C),
-                           command->arguments[argument]);
+    return wb_gpu_box_run(padding->copies[C], run, command, in_scratch(padding, command, C),
+                          command->arguments[argument]);
 }

@@ -10,6 +10,7 @@
  * ones are made of them in scratch memory. */
 #include <string.h>
 
+#include "../copy.h"
 #include "cudnn.h"
 
 enum {
@@ -221,14 +222,11 @@ static wb_gpu_outcome copy(gpu_pointer to, gpu_pointer from, int64_t bytes, cons
 }
 
 /* The slice becomes dense, so far on in the scratch memory. */
-static wb_gpu_outcome gather(wb_gpu_kernel *by, const wb_gpu_run *run, const wb_command *command,
-                             int tensor, int64_t scratch_offset) {
-    const wb_argument scratch = command->arguments[command->narguments - 1];
-    wb_argument arguments[] = {command->arguments[tensor], scratch, scratch};
-    arguments[1].offset_bytes += scratch_offset;
-    const wb_command made = {
-        .kernel = by, .narguments = 3, .arguments = arguments, .what = command->what};
-    return by->run(by, run, &made);
+static wb_gpu_outcome gather(const wb_gpu_kernel *by, const wb_gpu_run *run,
+                             const wb_command *command, int tensor, int64_t scratch_offset) {
+    wb_argument to = command->arguments[command->narguments - 1];
+    to.offset_bytes += scratch_offset;
+    return wb_gpu_box_run(by, run, command, command->arguments[tensor], to);
 }
 
 static wb_gpu_outcome run_part(const attention_kernel *k, const wb_gpu_run *run,
@@ -285,24 +283,11 @@ static wb_gpu_answer without_plan(const wb_gpu_outcome *o) {
 /* Copies `sizes` elements from strides to a dense array. NULL with an error recorded. */
 static wb_gpu_kernel *gather_new(wb_gpu_device *device, wb_dtype dtype, const int64_t sizes[3],
                                  const int64_t strides[2]) {
-    wb_access accesses[] = {
-        {.dtype = (uint8_t)dtype, .argument = 0, .strides = {1, strides[0], strides[1]}},
-        {.dtype = (uint8_t)dtype, .argument = 1, .strides = {1, sizes[0], sizes[0] * sizes[1]}}};
-    wb_instruction instructions[] = {
-        {.code = WB_CODE_load,
-         .type = WB_R_F32,
-         .in = {WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE},
-         .index = 0},
-        {.code = WB_CODE_store, .type = WB_R_F32, .in = {0, WB_NO_VALUE, WB_NO_VALUE}, .index = 1}};
-    const wb_program program = {.ndim = 3,
-                                .sizes = {sizes[0], sizes[1], sizes[2]},
-                                .phases = 1,
-                                .ninstructions = 2,
-                                .naccesses = 2,
-                                .narguments = 2,
-                                .instructions = instructions,
-                                .accesses = accesses};
-    return wb_gpu_kernel_new(device, &program);
+    wb_gpu_box copy = {.ndim = 0};
+    wb_gpu_box_add(&copy, sizes[0], 1, 1);
+    wb_gpu_box_add(&copy, sizes[1], strides[0], sizes[0]);
+    wb_gpu_box_add(&copy, sizes[2], strides[1], sizes[0] * sizes[1]);
+    return wb_gpu_box_copy(device, dtype, &copy);
 }
 
 /* What the plan does not read as the call has it. False with an error recorded. */

@@ -57,6 +57,9 @@ typedef gpu_stream dnn_stream;
     X(DNN_HEURISTIC_GRAPH, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, 201)                             \
     X(DNN_HEURISTIC_RESULTS, CUDNN_ATTR_ENGINEHEUR_RESULTS, 202)                                   \
     X(DNN_CONFIG_ENGINE, CUDNN_ATTR_ENGINECFG_ENGINE, 300)                                         \
+    X(DNN_GRAPH_ENGINES, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, 802)                       \
+    X(DNN_ENGINE_GRAPH, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, 1300)                                   \
+    X(DNN_ENGINE_NUMBER, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, 1301)                                     \
     X(DNN_PLAN_HANDLE, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, 400)                                      \
     X(DNN_PLAN_CONFIG, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, 401)                               \
     X(DNN_PLAN_WORKSPACE, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 402)                           \
@@ -140,6 +143,7 @@ typedef gpu_stream dnn_stream;
     X(DNN_NOTE_WINOGRAD_4, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4, 6)                              \
     X(DNN_NOTE_WINOGRAD_6, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6, 7)                              \
     X(DNN_NOTE_WINOGRAD_13, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13, 8)                           \
+    X(DNN_MODE_B, CUDNN_HEUR_MODE_B, 1)                                                            \
     X(DNN_MODE_FALLBACK, CUDNN_HEUR_MODE_FALLBACK, 2)                                              \
     X(DNN_MODE_A, CUDNN_HEUR_MODE_A, 3)
 

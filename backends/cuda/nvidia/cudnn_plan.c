@@ -1,19 +1,29 @@
-/* Engines: which of cuDNN's heuristics' proposals is taken. */
+/* Plans: which engines cuDNN proposes for a graph, which of them suit, and how one runs. */
 #include <float.h>
 #include <math.h>
 
 #include "cudnn.h"
 
 enum {
-    MOST_PROPOSALS = 64, /* of one mode of the heuristics: those for TF32 come first */
+    MOST_PROPOSALS = 128, /* of one source: those for TF32 come first */
     MOST_NOTES = 16,
 };
 
+/* Where proposals come from; these numbers are kept on disk. Engines: each of the graph's, with the
+ * settings that it has on its own; the heuristics may name none of the good ones. */
+typedef enum source { NO_SOURCE, MODE_A, MODE_B, FALLBACK, ENGINES, SOURCES } source;
+
+/* Plans of one search have one graph. */
+typedef struct shared_graph {
+    wb_dnn_graph graph;
+    int references;
+} shared_graph;
+
 /* What a plan holds of cuDNN's. */
 typedef struct dnn_plan {
-    wb_dnn_graph graph;
-    dnn_descriptor config, plan;
-    float scale, low, one; /* what attention is given by value: see WB_DNN_SCALE */
+    shared_graph *of;
+    dnn_descriptor engine, config, plan; /* engine: NULL where the heuristics made the config */
+    float scale, low, one;               /* what attention is given by value: see WB_DNN_SCALE */
 } dnn_plan;
 
 /* ---- engines ---- */
@@ -49,76 +59,130 @@ static bool is_forbidden(const wb_conv_shape *shape, int note) {
     }
 }
 
-bool wb_dnn_is_suitable(const wb_conv_shape *shape, dnn_descriptor config) {
+/* The configuration's engine, to be destroyed. NULL: it does not say. */
+static dnn_descriptor engine_of(dnn_descriptor config) {
     dnn_descriptor engine = NULL;
-    int notes[MOST_NOTES];
     int64_t count = 0;
     wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_ENGINE, &engine);
     if (!o.error) o = get_list(config, DNN_CONFIG_ENGINE, DNN_TYPE_DESCRIPTOR, 1, &count, &engine);
-    if (!o.error)
-        o = get_list(engine, DNN_ENGINE_NOTES, DNN_TYPE_NUMERICAL_NOTE, MOST_NOTES, &count, notes);
+    if (!o.error) return engine;
+    if (engine) (void)dnn.BackendDestroyDescriptor(engine);
+    return NULL;
+}
+
+bool wb_dnn_is_suitable(const wb_conv_shape *shape, dnn_descriptor config) {
+    const dnn_descriptor engine = engine_of(config);
+    int notes[MOST_NOTES];
+    int64_t count = 0;
+    if (!engine) return false;
+    const wb_gpu_outcome o =
+        get_list(engine, DNN_ENGINE_NOTES, DNN_TYPE_NUMERICAL_NOTE, MOST_NOTES, &count, notes);
     bool suits = !o.error;
     for (int64_t i = 0; suits && i < count && i < MOST_NOTES; i++)
         suits = !is_forbidden(shape, notes[i]);
-    if (engine) (void)dnn.BackendDestroyDescriptor(engine);
+    (void)dnn.BackendDestroyDescriptor(engine);
     return suits;
+}
+
+/* -1: it does not say. */
+static int32_t engine_number(dnn_descriptor config) {
+    const dnn_descriptor engine = engine_of(config);
+    int64_t number = -1, count = 0;
+    if (!engine) return -1;
+    if (get_list(engine, DNN_ENGINE_NUMBER, DNN_TYPE_INT64, 1, &count, &number).error) number = -1;
+    (void)dnn.BackendDestroyDescriptor(engine);
+    return (int32_t)number;
+}
+
+/* ---- proposals of one source ---- */
+
+typedef struct proposals {
+    dnn_descriptor heuristic, engines[MOST_PROPOSALS];
+    dnn_descriptor configs[MOST_PROPOSALS]; /* NULL: none, or somebody else's now */
+    int64_t count;
+} proposals;
+
+static wb_gpu_outcome ask_heuristics(dnn_descriptor graph, int mode, proposals *p) {
+    wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_HEURISTIC, &p->heuristic);
+    if (!o.error) o = set(p->heuristic, DNN_HEURISTIC_GRAPH, DNN_TYPE_DESCRIPTOR, &graph);
+    if (!o.error) o = set(p->heuristic, DNN_HEURISTIC_MODE, DNN_TYPE_HEURISTIC, &mode);
+    if (!o.error) o = DNN_TRY(BackendFinalize, p->heuristic);
+    for (int i = 0; i < MOST_PROPOSALS && !o.error; i++)
+        o = DNN_TRY(BackendCreateDescriptor, DNN_ENGINE_CONFIG, &p->configs[i]);
+    return o.error ? o
+                   : get_list(p->heuristic, DNN_HEURISTIC_RESULTS, DNN_TYPE_DESCRIPTOR,
+                              MOST_PROPOSALS, &p->count, p->configs);
+}
+
+/* Most engines of a graph do not take it, which shows here. */
+static bool configure(dnn_descriptor graph, int64_t number, dnn_descriptor *engine,
+                      dnn_descriptor *config) {
+    wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_ENGINE, engine);
+    if (!o.error) o = set(*engine, DNN_ENGINE_GRAPH, DNN_TYPE_DESCRIPTOR, &graph);
+    if (!o.error) o = set(*engine, DNN_ENGINE_NUMBER, DNN_TYPE_INT64, &number);
+    if (!o.error) o = DNN_TRY(BackendFinalize, *engine);
+    if (!o.error) o = DNN_TRY(BackendCreateDescriptor, DNN_ENGINE_CONFIG, config);
+    if (!o.error) o = set(*config, DNN_CONFIG_ENGINE, DNN_TYPE_DESCRIPTOR, engine);
+    if (!o.error) o = DNN_TRY(BackendFinalize, *config);
+    return !o.error;
+}
+
+static void drop(dnn_descriptor *descriptor) {
+    if (*descriptor) (void)dnn.BackendDestroyDescriptor(*descriptor);
+    *descriptor = NULL;
+}
+
+static wb_gpu_outcome ask_engines(dnn_descriptor graph, proposals *p) {
+    int64_t count = 0;
+    const wb_gpu_outcome o =
+        get_list(graph, DNN_GRAPH_ENGINES, DNN_TYPE_INT64, 1, &count, &p->count);
+    if (p->count > MOST_PROPOSALS) p->count = MOST_PROPOSALS;
+    for (int64_t i = 0; i < p->count && !o.error; i++)
+        if (!configure(graph, i, &p->engines[i], &p->configs[i])) drop(&p->configs[i]);
+    return o;
+}
+
+static wb_gpu_outcome ask(dnn_descriptor graph, source from, proposals *p) {
+    static const int modes[] = {
+        [MODE_A] = DNN_MODE_A, [MODE_B] = DNN_MODE_B, [FALLBACK] = DNN_MODE_FALLBACK};
+    return from == ENGINES ? ask_engines(graph, p) : ask_heuristics(graph, modes[from], p);
+}
+
+static void forget(proposals *p) {
+    for (int i = 0; i < MOST_PROPOSALS; i++) {
+        drop(&p->configs[i]);
+        drop(&p->engines[i]);
+    }
+    drop(&p->heuristic);
 }
 
 /* ---- plans ---- */
 
-/* A proposal need not work: that shows when its plan is made. */
-static bool make_plan(dnn_handle handle, dnn_descriptor config, dnn_plan *p, wb_conv_plan *of) {
-    dnn_descriptor plan = NULL;
-    int64_t bytes = 0, count = 0;
-    wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_PLAN, &plan);
-    if (!o.error) o = set(plan, DNN_PLAN_HANDLE, DNN_TYPE_HANDLE, &handle);
-    if (!o.error) o = set(plan, DNN_PLAN_CONFIG, DNN_TYPE_DESCRIPTOR, &config);
-    if (!o.error) o = DNN_TRY(BackendFinalize, plan);
-    if (!o.error) o = get_list(plan, DNN_PLAN_WORKSPACE, DNN_TYPE_INT64, 1, &count, &bytes);
-    if (!o.error && wb_dnn_fits(&of->shape, bytes)) {
-        p->plan = plan, of->workspace_bytes = bytes;
-        return true;
-    }
-    if (plan) (void)dnn.BackendDestroyDescriptor(plan);
-    return false;
-}
-
-static wb_gpu_outcome propose(const wb_dnn_graph *graph, int mode, dnn_descriptor *heuristic,
-                              int64_t *count, dnn_descriptor *configs) {
-    wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_HEURISTIC, heuristic);
-    if (!o.error) o = set(*heuristic, DNN_HEURISTIC_GRAPH, DNN_TYPE_DESCRIPTOR, &graph->graph);
-    if (!o.error) o = set(*heuristic, DNN_HEURISTIC_MODE, DNN_TYPE_HEURISTIC, &mode);
-    if (!o.error) o = DNN_TRY(BackendFinalize, *heuristic);
-    for (int i = 0; i < MOST_PROPOSALS && !o.error; i++)
-        o = DNN_TRY(BackendCreateDescriptor, DNN_ENGINE_CONFIG, &configs[i]);
-    return o.error ? o
-                   : get_list(*heuristic, DNN_HEURISTIC_RESULTS, DNN_TYPE_DESCRIPTOR,
-                              MOST_PROPOSALS, count, configs);
-}
-
-/* The first proposal of a mode that suits and works. */
-static void try_mode(dnn_handle handle, int mode, wb_conv_plan *plan, dnn_plan *p) {
-    dnn_descriptor heuristic = NULL, configs[MOST_PROPOSALS] = {NULL};
-    int64_t count = 0;
-    const wb_gpu_outcome o = propose(&p->graph, mode, &heuristic, &count, configs);
-    for (int64_t i = 0; i < count && i < MOST_PROPOSALS && !o.error && !p->plan; i++) {
-        if (!wb_dnn_is_suitable(&plan->shape, configs[i]) ||
-            !make_plan(handle, configs[i], p, plan))
-            continue;
-        p->config = configs[i];
-        configs[i] = NULL;
-    }
-    for (int i = 0; i < MOST_PROPOSALS; i++)
-        if (configs[i]) (void)dnn.BackendDestroyDescriptor(configs[i]);
-    if (heuristic) (void)dnn.BackendDestroyDescriptor(heuristic);
-}
-
 static void release_plan(void *by) {
     dnn_plan *p = by;
-    if (p->plan) (void)dnn.BackendDestroyDescriptor(p->plan);
-    if (p->config) (void)dnn.BackendDestroyDescriptor(p->config);
-    wb_dnn_graph_release(&p->graph);
+    drop(&p->plan);
+    drop(&p->config);
+    drop(&p->engine);
+    if (--p->of->references == 0) {
+        wb_dnn_graph_release(&p->of->graph);
+        wb_gpu_host->release(p->of);
+    }
     wb_gpu_host->release(p);
+}
+
+/* A proposal need not work: that shows when its plan is made. */
+static bool make_plan(dnn_handle handle, const wb_conv_shape *shape, dnn_descriptor config,
+                      dnn_descriptor *plan, int64_t *workspace_bytes) {
+    int64_t count = 0;
+    wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_PLAN, plan);
+    if (!o.error) o = set(*plan, DNN_PLAN_HANDLE, DNN_TYPE_HANDLE, &handle);
+    if (!o.error) o = set(*plan, DNN_PLAN_CONFIG, DNN_TYPE_DESCRIPTOR, &config);
+    if (!o.error) o = DNN_TRY(BackendFinalize, *plan);
+    if (!o.error)
+        o = get_list(*plan, DNN_PLAN_WORKSPACE, DNN_TYPE_INT64, 1, &count, workspace_bytes);
+    if (!o.error && wb_dnn_fits(shape, *workspace_bytes)) return true;
+    drop(plan);
+    return false;
 }
 
 /* Older versions compute NaN where the hidden scores are infinite. */
@@ -128,18 +192,89 @@ static void set_values(const wb_attention_shape *a, dnn_plan *p) {
     p->low = dnn.GetVersion() < 91000 ? -FLT_MAX : -INFINITY;
 }
 
-static wb_gpu_outcome make(void *handle, wb_conv_plan *plan) {
+/* ---- searching ---- */
+
+typedef struct search {
+    dnn_handle handle;
+    const wb_conv_shape *shape;
+    shared_graph *graph;
+    wb_conv_offer *offer;
+    void *context;
+    bool is_over;
+} search;
+
+/* The proposal's descriptors are the plan's where one is made of it. */
+static void offer_one(search *s, source from, int32_t index, proposals *proposed) {
+    dnn_descriptor *config = &proposed->configs[index], *engine = &proposed->engines[index];
+    wb_conv_plan offered = {.shape = *s->shape,
+                            .choice = {.way = WB_CONV_LIBRARY, .source = from, .index = index}};
+    dnn_descriptor plan = NULL;
+    if (!wb_dnn_is_suitable(s->shape, *config) ||
+        !make_plan(s->handle, s->shape, *config, &plan, &offered.workspace_bytes))
+        return;
     dnn_plan *p = wb_gpu_host->alloc(sizeof *p);
-    if (!p) return (wb_gpu_outcome){.call = "memory", .error = "out of memory"};
-    set_values(&plan->shape.attention, p);
-    const wb_gpu_outcome o = wb_dnn_graph_make(&plan->shape, handle, &p->graph);
-    if (!o.error) try_mode(handle, DNN_MODE_A, plan, p);
-    if (!o.error && !p->plan) try_mode(handle, DNN_MODE_FALLBACK, plan, p);
-    if (p->plan)
-        plan->by = p;
-    else
-        release_plan(p);
+    if (!p) {
+        drop(&plan);
+        return;
+    }
+    *p = (dnn_plan){.of = s->graph, .engine = *engine, .config = *config, .plan = plan};
+    set_values(&s->shape->attention, p);
+    s->graph->references++;
+    offered.choice.engine = engine_number(*config);
+    offered.by = p;
+    *config = *engine = NULL;
+    s->is_over = !s->offer(s->context, &offered);
+}
+
+/* only: -1 for all. */
+static void try_source(search *s, source from, int32_t only) {
+    proposals p = {.heuristic = NULL};
+    const wb_gpu_outcome o = ask(s->graph->graph.graph, from, &p);
+    for (int32_t i = 0; i < p.count && i < MOST_PROPOSALS && !o.error && !s->is_over; i++)
+        if ((only < 0 || i == only) && p.configs[i]) offer_one(s, from, i, &p);
+    forget(&p);
+}
+
+/* The sources up to the first 0, until the offer says that it is over. */
+static wb_gpu_outcome search_sources(search *s, const source *sources, int32_t only) {
+    s->graph = wb_gpu_host->alloc(sizeof *s->graph);
+    if (!s->graph) return (wb_gpu_outcome){.call = "memory", .error = "out of memory"};
+    s->graph->references = 1;
+    const wb_gpu_outcome o = wb_dnn_graph_make(s->shape, s->handle, &s->graph->graph);
+    for (; *sources && !o.error && !s->is_over; sources++) try_source(s, *sources, only);
+    if (--s->graph->references == 0) {
+        wb_dnn_graph_release(&s->graph->graph);
+        wb_gpu_host->release(s->graph);
+    }
     return o;
+}
+
+static wb_gpu_outcome propose(void *handle, const wb_conv_shape *shape, wb_conv_offer *offer,
+                              void *context) {
+    static const source all[] = {MODE_A, MODE_B, FALLBACK, ENGINES, NO_SOURCE};
+    search s = {.handle = handle, .shape = shape, .offer = offer, .context = context};
+    return search_sources(&s, all, -1);
+}
+
+/* A choice that names another engine was made by other lists. */
+static bool take_first(void *context, const wb_conv_plan *offered) {
+    wb_conv_plan *plan = context;
+    if (plan->choice.source && plan->choice.engine != offered->choice.engine) {
+        release_plan(offered->by);
+        return true;
+    }
+    plan->by = offered->by, plan->workspace_bytes = offered->workspace_bytes;
+    if (!plan->choice.source) plan->choice = offered->choice;
+    return false;
+}
+
+static wb_gpu_outcome make(void *handle, wb_conv_plan *plan) {
+    const wb_conv_choice *c = &plan->choice;
+    const bool is_named = c->source > NO_SOURCE && c->source < SOURCES;
+    const source heuristics[] = {MODE_A, FALLBACK, NO_SOURCE},
+                 named[] = {(source)c->source, NO_SOURCE};
+    search s = {.handle = handle, .shape = &plan->shape, .offer = take_first, .context = plan};
+    return search_sources(&s, is_named ? named : heuristics, is_named ? c->index : -1);
 }
 
 /* ---- running ---- */
@@ -205,6 +340,7 @@ const wb_conv_library wb_conv_library_table = {
     .open = open_handle,
     .close = close_handle,
     .make = make,
+    .propose = propose,
     .drop = release_plan,
     .run = run,
 };

@@ -1,6 +1,6 @@
 /* A library that stands for cuDNN's backend interface over the fake driver's memory: convolutions
  * of f32 and f64, attention of bf16, nothing of f16. Its heuristics propose engines that must not
- * be taken first.
+ * be taken first. One engine is proposed by the second of them alone, one by none.
  * It proves that convolutions are described rightly, and nothing about speed. */
 #include <stdio.h>
 
@@ -16,6 +16,8 @@ enum {
     SPREADING,
     BROKEN,
     GOOD,
+    SECOND, /* what the second heuristics propose */
+    HIDDEN, /* what none proposes */
     ENGINES,
     FORBIDDEN = 30,
     PROPOSALS = FORBIDDEN + 2
@@ -25,11 +27,13 @@ struct dnn_handle_object {
     gpu_stream stream;
 };
 
-/* graphs of attention and of its derivative that ran; set by the test: the n-th call from now on
- * fails (0: none), the version; read by the test */
-extern long fake_dnn_attentions, fake_dnn_derivatives, fake_dnn_fail, fake_dnn_version;
-long fake_dnn_attentions, fake_dnn_derivatives, fake_dnn_fail, fake_dnn_version = 91900;
-static long convolutions;
+/* graphs of attention, of its derivative and of convolutions that ran, the last one's engine; set by
+ * the test: the n-th call from now on fails (0: none), the version, how long engines take where time
+ * is made up, that the second heuristics propose what the first do; read by the test */
+extern long fake_dnn_attentions, fake_dnn_derivatives, fake_dnn_convolutions, fake_dnn_engine,
+    fake_dnn_fail, fake_dnn_version, fake_dnn_ms[ENGINES], fake_dnn_has_one_list;
+long fake_dnn_attentions, fake_dnn_derivatives, fake_dnn_convolutions, fake_dnn_engine,
+    fake_dnn_fail, fake_dnn_version = 91900, fake_dnn_ms[ENGINES], fake_dnn_has_one_list;
 
 static bool fails(void) { return fake_dnn_fail > 0 && --fake_dnn_fail == 0; }
 #define MAY_FAIL                                                                                   \
@@ -40,7 +44,7 @@ DNN_FUNCTION_LIST(X_)
 #undef X_
 
 __attribute__((destructor)) static void tell(void) {
-    (void)fprintf(stderr, "cuDNN's stand-in: %ld convolutions\n", convolutions);
+    (void)fprintf(stderr, "cuDNN's stand-in: %ld convolutions\n", fake_dnn_convolutions);
 }
 
 size_t cudnnGetVersion(void) { return (size_t)fake_dnn_version; }
@@ -98,15 +102,6 @@ dnn_code cudnnBackendSetAttribute(dnn_descriptor descriptor, dnn_name name, dnn_
     return set(descriptor, name, type, count, elements);
 }
 
-dnn_code cudnnBackendFinalize(dnn_descriptor descriptor) {
-    MAY_FAIL;
-    object *o = descriptor;
-    if (o->is_final) return BAD_PARAM;
-    if (o->kind == DNN_PLAN && part(o, DNN_PLAN_CONFIG)->engine == BROKEN) return NOT_SUPPORTED;
-    o->is_final = true;
-    return DNN_SUCCESS;
-}
-
 static const object *operation_of(const object *graph) { return part(graph, DNN_GRAPH_OPERATIONS); }
 
 static const object *tensor_of(const object *operation, int which) {
@@ -139,10 +134,13 @@ static bool has_engines(const object *graph) {
 static void propose(const object *heuristic, int64_t wanted, int64_t *count,
                     dnn_descriptor *configs) {
     const object *graph = part(heuristic, DNN_HEURISTIC_GRAPH);
+    const bool is_second =
+        *(const int *)value(heuristic, DNN_HEURISTIC_MODE) == DNN_MODE_B && !fake_dnn_has_one_list;
     *count = has_engines(graph) ? PROPOSALS : 0;
     for (int i = 0; i < *count && i < wanted; i++) {
         object *config = configs[i];
-        config->engine = i < FORBIDDEN ? i % BROKEN : BROKEN + i - FORBIDDEN;
+        const int last = is_second ? SECOND : GOOD;
+        config->engine = i < FORBIDDEN ? i % BROKEN : i == FORBIDDEN ? BROKEN : last;
         (void)set(config, DNN_HEURISTIC_GRAPH, DNN_TYPE_DESCRIPTOR, 1, &graph);
         config->is_final = true;
     }
@@ -157,13 +155,38 @@ static int64_t workspace_of(const object *config) {
     return config->engine == ROUNDING ? stored / 2 : WORKSPACE + stored;
 }
 
+/* What a program makes itself: an engine of a graph by its number, and its configuration. */
+static bool make_engine(object *engine) {
+    engine->engine = (int)*(const int64_t *)value(engine, DNN_ENGINE_NUMBER);
+    return engine->engine < ENGINES && has_engines(part(engine, DNN_ENGINE_GRAPH));
+}
+
+static void configure(object *config) {
+    const object *engine = part(config, DNN_CONFIG_ENGINE), *graph = part(engine, DNN_ENGINE_GRAPH);
+    config->engine = engine->engine;
+    (void)set(config, DNN_HEURISTIC_GRAPH, DNN_TYPE_DESCRIPTOR, 1, &graph);
+}
+
+dnn_code cudnnBackendFinalize(dnn_descriptor descriptor) {
+    MAY_FAIL;
+    object *o = descriptor;
+    if (o->is_final) return BAD_PARAM;
+    if (o->kind == DNN_PLAN && part(o, DNN_PLAN_CONFIG)->engine == BROKEN) return NOT_SUPPORTED;
+    if (o->kind == DNN_ENGINE && !make_engine(o)) return NOT_SUPPORTED;
+    if (o->kind == DNN_ENGINE_CONFIG) configure(o);
+    o->is_final = true;
+    return DNN_SUCCESS;
+}
+
 dnn_code cudnnBackendGetAttribute(dnn_descriptor descriptor, dnn_name name, dnn_type type,
                                   int64_t wanted, int64_t *count, void *elements) {
     static const int notes[ENGINES] = {[CHANGING] = DNN_NOTE_NONDETERMINISTIC,
                                        [ROUNDING] = DNN_NOTE_DOWN_CONVERT,
                                        [SPREADING] = DNN_NOTE_WINOGRAD_4,
                                        [BROKEN] = -1,
-                                       [GOOD] = -1};
+                                       [GOOD] = -1,
+                                       [SECOND] = -1,
+                                       [HIDDEN] = -1};
     const object *o = descriptor;
     MAY_FAIL;
     *count = 1;
@@ -177,7 +200,11 @@ dnn_code cudnnBackendGetAttribute(dnn_descriptor descriptor, dnn_name name, dnn_
     } else if (name == DNN_ENGINE_NOTES) {
         *count = notes[o->engine] >= 0;
         if (*count) *(int *)elements = notes[o->engine];
-    } else if (name == DNN_PLAN_WORKSPACE)
+    } else if (name == DNN_GRAPH_ENGINES)
+        *(int64_t *)elements = ENGINES;
+    else if (name == DNN_ENGINE_NUMBER)
+        *(int64_t *)elements = o->engine;
+    else if (name == DNN_PLAN_WORKSPACE)
         *(int64_t *)elements = workspace_of(part(o, DNN_PLAN_CONFIG));
     else
         return BAD_PARAM;
@@ -212,7 +239,8 @@ static dnn_code convolve_graph(dnn_handle handle, const object *operation, const
             return BAD_PARAM;
     }
     if (!convolve_at(&k, handle->stream, pointers)) return EXECUTION_FAILED;
-    convolutions++;
+    spend(fake_dnn_ms[fake_dnn_engine]);
+    fake_dnn_convolutions++;
     return DNN_SUCCESS;
 }
 
@@ -220,7 +248,7 @@ static dnn_code convolve_graph(dnn_handle handle, const object *operation, const
  * run are. */
 static bool may_run(const object *graph, int engine) {
     if (is_derivative(graph)) return engine == SPREADING || engine == GOOD;
-    return engine == GOOD || (is_attention(graph) && engine == ROUNDING);
+    return engine >= GOOD || (is_attention(graph) && engine == ROUNDING);
 }
 
 /* Nothing else lies in the workspace: no array begins there, and what does is spoilt. */
@@ -243,6 +271,7 @@ dnn_code cudnnBackendExecute(dnn_handle handle, dnn_descriptor plan, dnn_descrip
     if (!may_run(graph, config->engine) || !((const object *)pack)->is_final) return BAD_PARAM;
     if (*(const uintptr_t *)value(pack, DNN_PACK_WORKSPACE) % WORKSPACE_ALIGNMENT != 0)
         return BAD_PARAM;
+    fake_dnn_engine = config->engine;
     if (!is_attention(graph)) return convolve_graph(handle, operation_of(graph), pack);
     if (!spoil(handle, plan, pack) || !evaluate(graph, pack, handle->stream))
         return EXECUTION_FAILED;

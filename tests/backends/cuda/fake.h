@@ -56,6 +56,11 @@ typedef void fake_fault_fn(long n);
 typedef void fake_witness(int stream, const char *what);
 typedef void fake_witness_fn(fake_witness *witness);
 
+/* From now on time is made up: events see no time pass but launch_ms with each launch of an entry
+ * with that word in its name, and what is spent. */
+typedef void fake_clock_fn(const char *entry, double launch_ms);
+typedef void fake_spend_fn(double ms);
+
 /* Work for the stream of a library that stands for a vendor's: step is called, with the memory of
  * devices open, until it says that it is done; other threads may call the driver between. release
  * comes at the end, whatever became of the stream. Refused on a stream that is captured. */

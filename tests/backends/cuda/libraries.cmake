@@ -77,7 +77,7 @@ function(weber_add_library_test name plugin suite asked)
             fake_miopen) # what scripts/run_tests builds
   set_tests_properties(backends/${plugin}/${name} PROPERTIES TIMEOUT 900
     PASS_REGULAR_EXPRESSION "stand-in: ${asked}" FAIL_REGULAR_EXPRESSION "FAILED"
-    ENVIRONMENT "${test_environment};WEBER_DEVICE=${device};${libraries_of_${plugin}}")
+    ENVIRONMENT "${test_environment};WEBER_DEVICE=${device};WEBER_TUNE=0;${libraries_of_${plugin}}")
 endfunction()
 foreach(plugin cuda amdgpu)
   weber_add_library_test(products ${plugin} ops-test_matmul "[1-9][0-9]* products")
@@ -88,6 +88,7 @@ foreach(plugin cuda amdgpu)
 endforeach()
 add_dependencies(tests-backends-amdgpu-test_convolutions fake_miopen fake_other_miopen)
 add_dependencies(tests-backends-cuda-test_attention fake_cudnn)
+add_dependencies(tests-backends-cuda-test_choose fake_cudnn fake_cublaslt)
 
 # hipBLASLt by its own name, which goes with the runtime's: beside it lies another ROCm's, here one without the functions.
 foreach(rocm 6 7)

@@ -36,18 +36,21 @@ struct lt_preference_object {
     uint32_t alignment[4], reductions;
 };
 
-/* live objects, questions to the heuristics, products, those with an epilogue, those
- * whose columns all begin at multiples of 16 bytes; the last one's type of computation, questions that no library would answer; read by the
- * test */
+/* live objects, questions to the heuristics, products, those with an epilogue, with aligned
+ * operands, with columns that all begin at multiples of 16 bytes; the last one's type of
+ * computation, questions that no library would answer; read by the test */
 extern long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_fused, fake_lt_aligned,
-    fake_lt_compute, fake_lt_invalid;
+    fake_lt_columns, fake_lt_compute, fake_lt_invalid;
 long fake_lt_live, fake_lt_asked, fake_lt_products, fake_lt_fused, fake_lt_aligned, fake_lt_compute,
-    fake_lt_invalid;
+    fake_lt_columns, fake_lt_invalid;
 
 /* set by the test: the n-th call from now on fails (0: none); there is no TF32; there is no
- * algorithm for what is not aligned; the version, as the library tells it */
-extern long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_unaligned, fake_lt_version;
-long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_unaligned, fake_lt_version = LT_CHOOSE(130100, 1201);
+ * algorithm for what is not aligned; the version, as the library tells it; how long a product takes
+ * where time is made up, and one of several matrices */
+extern long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_unaligned, fake_lt_version, fake_lt_ms,
+    fake_lt_batch_ms;
+long fake_lt_fail, fake_lt_no_tf32, fake_lt_no_unaligned, fake_lt_version = LT_CHOOSE(130100, 1201),
+                                                          fake_lt_ms, fake_lt_batch_ms;
 
 #define X(result, name, parameters) result LT_NAME(name) parameters;
 LT_FUNCTION_LIST(X)
@@ -360,8 +363,12 @@ lt_code LT_NAME(Matmul)(lt_handle handle, lt_desc desc, const void *alpha, const
     if (!has_driver()) memset(workspace, 0xff, workspace_bytes);
     fake_lt_products++;
     fake_lt_fused += desc->epilogue != 0;
-    fake_lt_aligned += has_aligned_columns(a, a_layout) && has_aligned_columns(b, b_layout) &&
+    fake_lt_aligned += alignment >= 16;
+    fake_lt_columns += has_aligned_columns(a, a_layout) && has_aligned_columns(b, b_layout) &&
                        has_aligned_columns(d, d_layout);
     fake_lt_compute = desc->compute;
-    return compute(desc, a, a_layout, b, b_layout, d, d_layout, stream, algorithm->data[2]);
+    const lt_code code =
+        compute(desc, a, a_layout, b, b_layout, d, d_layout, stream, algorithm->data[2]);
+    spend(d_layout->batch > 1 ? fake_lt_batch_ms : fake_lt_ms);
+    return code;
 }
