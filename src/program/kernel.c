@@ -276,6 +276,7 @@ void wb_print_kernel(wb_printer *p, int launch, bool *needed) {
     print_shared(p);
     print_numbers(p);
     print_pointers(p);
+    wb_print_wholeness(p);
     print_none(p);
     print_uniform(p);
     print_units(p, &todo);

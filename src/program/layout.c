@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include <weber/dtype.h>
+
 #include "base/memory.h"
 #include "program/domain.h"
 
@@ -219,6 +221,82 @@ int wb_layout_launches(const wb_layout *l) {
     return l->is_split ? l->program.phases + l->ends_with_rows : 1;
 }
 
+/* ---- rows that are held ---- */
+
+int32_t wb_layout_sharers(const wb_layout *l, const wb_dialect *dialect) {
+    return l->walk == WB_WALK_GROUPS  ? dialect->group
+           : l->walk == WB_WALK_WARPS ? dialect->warp
+                                      : 1;
+}
+
+bool wb_access_is_dense(const wb_layout *l, const wb_access *a) {
+    return l->first_column >= 0 && a->argument != WB_NO_VALUE && a->strides[l->first_column] == 1;
+}
+
+static int64_t size_of(const wb_access *a) { return (int64_t)wb_dtype_size((wb_dtype)a->dtype); }
+
+/* Every row of the access begins at a multiple of so many elements, if its memory does. */
+static bool begins_with_piece(const wb_layout *l, const wb_access *a, int32_t piece) {
+    int64_t rest = a->offset % piece;
+    for (int d = 0; d < l->program.ndim && !rest; d++)
+        if (!wb_is_column(l, d)) rest = a->strides[d] % piece;
+    return rest == 0;
+}
+
+/* Pieces have up to 16 bytes; short rows have smaller ones, so that no item is without. */
+static int32_t piece_of(const wb_layout *l, int32_t sharers) {
+    enum { BYTES = 16, MOST = 8 };
+    int32_t piece = MOST;
+    bool is_any = false;
+    while (piece > 1 && (l->columns % piece || l->columns <= sharers * piece / 2)) piece /= 2;
+    for (int a = 0; a < l->program.naccesses; a++) {
+        const wb_access *access = &l->program.accesses[a];
+        if (!wb_access_is_dense(l, access)) continue;
+        is_any = true;
+        while (piece > 1 &&
+               (piece * size_of(access) > BYTES || !begins_with_piece(l, access, piece)))
+            piece /= 2;
+    }
+    return is_any ? piece : 1;
+}
+
+/* Words of registers for each column that an item holds, in bytes. */
+static int64_t bytes_of_column(const wb_layout *l) {
+    int64_t bytes = 0;
+    for (int i = 0; i < l->program.ninstructions; i++) {
+        const wb_instruction *load = &l->program.instructions[i];
+        if (load->code != WB_CODE_load || load->row) continue;
+        const wb_access *access = &l->program.accesses[load->index];
+        if (wb_access_varies(l, access, true)) bytes += size_of(access);
+    }
+    return bytes;
+}
+
+/* The registers have room for the row. */
+static bool may_hold(wb_layout *l, const wb_dialect *dialect) {
+    enum { MOST_COLUMNS = 32, MOST_BYTES = 320 };
+    const int32_t sharers = wb_layout_sharers(l, dialect);
+    const int32_t piece = piece_of(l, sharers);
+    const int64_t held = pieces(l->columns, (int64_t)sharers * piece);
+    if (held * piece > MOST_COLUMNS || held * piece * bytes_of_column(l) > MOST_BYTES) return false;
+    l->piece = piece, l->held = (int32_t)held;
+    return true;
+}
+
+/* A row that is too long for a warp may suit a group. */
+static void hold(wb_layout *l, const wb_dialect *dialect) {
+    l->piece = 1;
+    if (l->is_map || l->is_split || l->decodes || l->columns == 0 ||
+        (l->walk != WB_WALK_WARPS && l->walk != WB_WALK_GROUPS) || may_hold(l, dialect))
+        return;
+    if (l->walk == WB_WALK_GROUPS) return;
+    l->walk = WB_WALK_GROUPS;
+    if (may_hold(l, dialect))
+        l->row_units = l->units = l->rows;
+    else
+        l->walk = WB_WALK_WARPS;
+}
+
 bool wb_layout_make(wb_layout *l, const wb_program *program, const wb_dialect *dialect) {
     const size_t count = (size_t)program->naccesses;
     *l = (wb_layout){.program = *program, .is_map = !has_row_values(program)};
@@ -236,6 +314,7 @@ bool wb_layout_make(wb_layout *l, const wb_program *program, const wb_dialect *d
     choose_walk(l, dialect);
     measure_runs(l);
     cut(l, dialect);
+    hold(l, dialect);
     return true;
 }
 
