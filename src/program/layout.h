@@ -48,6 +48,7 @@ typedef struct wb_layout {
      * aligned; and holds so many such pieces of its row through all phases, so that each is loaded
      * once. 0: the row is walked again in each phase. */
     int32_t piece, held;
+    int64_t column_bytes; /* of what an item loads for a column */
 } wb_layout;
 
 /* False when out of memory. */
@@ -61,7 +62,7 @@ int wb_layout_launches(const wb_layout *layout);
 /* How many items share the columns of a row; and whether an access moves along them by single
  * elements of memory, so that pieces of it can be moved. */
 int32_t wb_layout_sharers(const wb_layout *layout, const wb_dialect *dialect);
-bool wb_access_is_dense(const wb_layout *layout, const wb_access *access);
+bool wb_access_is_dense(const wb_layout *layout, int access);
 
 /* Number of totals that a group shares in a reduction: one of each warp, or of each item if there
  * are no warps. */

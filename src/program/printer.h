@@ -142,12 +142,16 @@ bool wb_is_in_body(const wb_printer *p, const bool *needed, int i);
 typedef enum wb_totals { WB_TOTALS_DECLARE, WB_TOTALS_CLEAR, WB_TOTALS_ADD } wb_totals;
 void wb_print_totals(wb_printer *p, int phase, wb_totals what);
 
-/* ---- held.c ---- */
+/* ---- piece.c ---- */
 
-/* Whether pieces of all rows can be moved at once, before the rows are walked. */
+/* Declares whether pieces of all rows can be moved at once. */
 void wb_print_wholeness(wb_printer *p);
-/* The columns of a row that is held (wb_layout.held): loads those that no earlier phase has loaded,
- * computes, stores. */
+/* The column at which an item's first piece begins; column number j of those from b on. */
+void wb_print_first_piece(wb_printer *p);
+void wb_print_piece_column(wb_printer *p);
+/* Loads `count` columns of an item from b on, computes, stores. */
+void wb_print_pieces(wb_printer *p, int count, const bool *needed);
+/* The same for all columns of a row that is held; loads what no earlier phase has loaded. */
 void wb_walk_held(wb_printer *p, int phase, const bool *needed);
 
 /* ---- kernel.c ---- */

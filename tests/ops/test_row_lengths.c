@@ -131,11 +131,44 @@ static void long_rows_do(void **state) {
     check(WB_BF16, MOST_COLUMNS, 600, true);
 }
 
+/* 2 x + 1, and its sum: exact in each type, and so is the sum in f64 of whole numbers of 1/32. */
+static void check_elements(wb_dtype dtype, int64_t count, bool is_shifted) {
+    if (dtype == WB_F64 && !wb_device_properties(wb_default_device()).has_f64) return;
+    const rows r = {dtype, count, 1, is_shifted};
+    wb_scope_open();
+    wb_array *x = wb_reshape(rows_make(&r), count);
+    wb_array *y = wb_add(wb_mul(x, 2), 1);
+    double *values = malloc((size_t)count * sizeof *values), sum = 0;
+    if (!values || wb_read_f64(y, values, count) != WB_OK) fail_msg("%s", wb_error_message());
+    for (int64_t i = 0; i < count; i++) {
+        const double want = 2 * number_at(&r, i, 0) + 1;
+        sum += number_at(&r, i, 0);
+        if (fabs(values[i] - want) > (dtype == WB_BF16 ? 0.04 : 0))
+            fail_msg("element %lld of %lld, %s%s, is %.9g, not %.9g", (long long)i,
+                     (long long)count, wb_dtype_name(dtype), is_shifted ? ", shifted" : "",
+                     values[i], want);
+    }
+    const double have = wb_item(wb_sum(wb_cast(x, dtype == WB_F64 ? WB_F64 : WB_F32)));
+    if (fabs(have - sum) > 1e-5 * (double)count) fail_msg("the sum is %.9g, not %.9g", have, sum);
+    free(values);
+    assert_int_equal(wb_scope_close(), WB_OK);
+}
+
+static void many_elements_do(void **state) {
+    (void)state;
+    static const int64_t counts[] = {70001, 131072, 300000, 1100003};
+    for (int d = 0; d < 4; d++)
+        for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+            for (int shifted = 0; shifted < 2; shifted++)
+                check_elements(dtypes[d], counts[i], shifted);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(rows_of_each_length_have_their_sums_and_maxima),
         TEST(many_rows_do),
         TEST(long_rows_do),
+        TEST(many_elements_do),
     };
     return cmocka_run_group_tests_name("ops/test_row_lengths", tests, NULL, NULL);
 }
