@@ -261,9 +261,9 @@ typedef struct wb_command {
  *
  * Programs and calls as text in a C-like language. The text is the same for all dialects: a prelude
  * hides the differences by defining the names that docs/how-to/add-a-backend.md lists. The text is
- * specialised for numbers of dimensions, types, contiguity and the width of indices, but not for
- * sizes: these, strides, offsets and late values are passed in one block of 64-bit words, by value
- * or as constant memory.
+ * specialised for numbers of dimensions, types, contiguity and the width of indices, and for how
+ * much of a row an item holds in its registers, but not for sizes: these, strides, offsets and late
+ * values are passed in one block of 64-bit words, by value or as constant memory.
  *
  * A kernel's parameters are, in this order: the command's buffers (scratch memory last), the status
  * words if uses_status, the block. Groups have `group` items, in one dimension.

@@ -188,7 +188,7 @@ static int inner_dim(const wb_layout *l, bool is_row) {
 }
 
 /* The place of access a, for instructions of rows or of columns. */
-static void print_place(wb_printer *p, int a, bool is_row) {
+void wb_print_place(wb_printer *p, int a, bool is_row) {
     const wb_layout *l = &p->layout;
     const wb_access *access = &l->program.accesses[a];
     const bool in_columns = !is_row && wb_access_varies(l, access, true);
@@ -213,7 +213,7 @@ static void print_place(wb_printer *p, int a, bool is_row) {
 
 static void print_number(wb_printer *p, const wb_instruction *i) {
     wb_print(p, "o%d + ", i->index);
-    print_place(p, i->index, i->row);
+    wb_print_place(p, i->index, i->row);
 }
 
 static void print_random(wb_printer *p, const wb_instruction *i) {
@@ -227,29 +227,29 @@ static void print_random(wb_printer *p, const wb_instruction *i) {
 
 static void print_load(wb_printer *p, const wb_instruction *i) {
     wb_print(p, "wb_load_%s(p%d, ", dtypes[p->layout.program.accesses[i->index].dtype], i->index);
-    print_place(p, i->index, i->row);
+    wb_print_place(p, i->index, i->row);
     wb_print(p, ")");
 }
 
-static const char *memory_type(const wb_printer *p, uint16_t load) {
-    return dtypes[p->layout.program.accesses[wb_instruction_at(p, load)->index].dtype];
+const char *wb_memory_type(const wb_printer *p, uint16_t number) {
+    return dtypes[p->layout.program.accesses[wb_instruction_at(p, number)->index].dtype];
 }
 
 void wb_print_batch(wb_printer *p, uint16_t load, int count) {
-    wb_print(p, "wb_%s l%d[%d];\n", memory_type(p, load), load, count);
+    wb_print(p, "wb_%s l%d[%d];\n", wb_memory_type(p, load), load, count);
 }
 
 void wb_print_batch_load(wb_printer *p, uint16_t load) {
     const wb_instruction *i = wb_instruction_at(p, load);
     wb_print(p, "l%d[j] = p%d[", load, i->index);
-    print_place(p, i->index, i->row);
+    wb_print_place(p, i->index, i->row);
     wb_print(p, "];\n");
 }
 
 void wb_print_batch_value(wb_printer *p, uint16_t load) {
     wb_print(p, "const %s v%d = wb_load_%s(l%d, j);\n",
              wb_value_type(wb_result_register(wb_instruction_at(p, load))), load,
-             memory_type(p, load), load);
+             wb_memory_type(p, load), load);
 }
 
 /* ---- the whole ---- */
@@ -299,7 +299,7 @@ void wb_print_expression(wb_printer *p, uint16_t number) {
 void wb_print_store(wb_printer *p, uint16_t number) {
     const wb_instruction *i = wb_instruction_at(p, number);
     wb_print(p, "wb_store_%s(p%d, ", dtypes[p->layout.program.accesses[i->index].dtype], i->index);
-    print_place(p, i->index, i->row);
+    wb_print_place(p, i->index, i->row);
     wb_print(p, ", ");
     wb_print_value(p, i->in[0]);
     wb_print(p, ");\n");

@@ -182,6 +182,10 @@ static void print_row(wb_printer *p) {
     }
     wb_print_positions(p, dims, wb_is_tiled(p) ? "outer" : "row", 'i');
     wb_print_row_bases(p);
+    if (!l->held) return;
+    wb_print(p, "const %s b = ", type);
+    wb_print_first_piece(p);
+    wb_print(p, ";\n");
 }
 
 static void close_units(wb_printer *p) {
@@ -206,9 +210,11 @@ static bool is_of_stage(const wb_instruction *i, int stage) {
     return i->row && i->phase == stage && i->code != WB_CODE_store && !wb_is_number(i);
 }
 
-/* The total of all chunks, in their order. */
+/* The total of all chunks that an item takes: all in their order, or, where items share a row, its
+ * part of them. */
 static void print_gathering(wb_printer *p, int number) {
     const wb_instruction *i = wb_instruction_at(p, number);
+    const bool is_shared = wb_is_shared(p);
     char to[32], from[64];
     (void)snprintf(to, sizeof to, "t%d%s", number, wb_is_tiled(p) ? "[j]" : "");
     (void)snprintf(from, sizeof from, "q%d[h * rows + row%s]", number,
@@ -216,8 +222,22 @@ static void print_gathering(wb_printer *p, int number) {
     wb_print(p, "%s%s%s = ", wb_is_tiled(p) ? "" : wb_total_type(p, i), wb_is_tiled(p) ? "" : " ",
              to);
     wb_print_start(p, i);
-    wb_print(p, ";\nfor (%s h = 0; h < chunks; h++) ", wb_place_type(p));
+    wb_print(p, ";\nfor (%s h = %s; h < chunks; h += %d) ", wb_place_type(p),
+             is_shared ? wb_lane(p) : "0",
+             is_shared ? (int)wb_layout_sharers(&p->layout, p->dialect) : 1);
     wb_print_merge(p, i, to, from);
+}
+
+/* Before the row values of the stage are computed. */
+static void gather_together(wb_printer *p, int stage) {
+    if (!p->layout.is_split || !wb_is_shared(p) || stage == 0) return;
+    bool is_any = false;
+    for (int i = 0; i < p->layout.program.ninstructions; i++) {
+        if (!wb_is_total(wb_instruction_at(p, i), stage - 1)) continue;
+        print_gathering(p, i);
+        is_any = true;
+    }
+    if (is_any) wb_print_shared_totals(p, stage - 1);
 }
 
 /* Row values that can be computed before phase number `stage`. */
@@ -234,11 +254,13 @@ static void print_stage(wb_printer *p, int stage) {
             wb_print_array(p, wb_total_type(p, instruction), 't', i);
     }
     if (!is_any) return;
+    gather_together(p, stage);
     wb_open_rows(p);
     for (int i = 0; i < program->ninstructions; i++) {
         const wb_instruction *instruction = &program->instructions[i];
         if (!is_of_stage(instruction, stage)) continue;
-        if (wb_is_reduction(instruction) && p->layout.is_split) print_gathering(p, i);
+        if (wb_is_reduction(instruction) && p->layout.is_split && !wb_is_shared(p))
+            print_gathering(p, i);
         if (!wb_is_tiled(p)) {
             wb_print_declaration(p, (uint16_t)i);
             continue;
@@ -276,6 +298,7 @@ void wb_print_kernel(wb_printer *p, int launch, bool *needed) {
     print_shared(p);
     print_numbers(p);
     print_pointers(p);
+    wb_print_wholeness(p);
     print_none(p);
     print_uniform(p);
     print_units(p, &todo);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include <weber/dtype.h>
+
 #include "base/memory.h"
 #include "program/domain.h"
 
@@ -109,6 +111,40 @@ static void classify(wb_layout *l) {
     }
 }
 
+/* ---- dense accesses ---- */
+
+bool wb_access_is_dense(const wb_layout *l, int a) {
+    const wb_access *access = &l->program.accesses[a];
+    if (access->argument == WB_NO_VALUE || l->first_column < 0) return false;
+    return l->is_map ? l->is_linear[a] : !l->decodes && access->strides[l->first_column] == 1;
+}
+
+static int64_t size_of(const wb_access *a) { return (int64_t)wb_dtype_size((wb_dtype)a->dtype); }
+
+/* Every row of the access begins at a multiple of so many elements, if its memory does. */
+static bool begins_with_piece(const wb_layout *l, const wb_access *a, int32_t piece) {
+    int64_t rest = a->offset % piece;
+    for (int d = 0; d < l->program.ndim && !rest; d++)
+        if (!wb_is_column(l, d)) rest = a->strides[d] % piece;
+    return rest == 0;
+}
+
+/* The largest pieces, of up to 16 bytes, that all dense accesses have; 1: there are none. */
+static int32_t dense_piece(const wb_layout *l) {
+    enum { BYTES = 16, MOST = 8 };
+    int32_t piece = MOST;
+    bool is_any = false;
+    for (int a = 0; a < l->program.naccesses; a++) {
+        const wb_access *access = &l->program.accesses[a];
+        if (!wb_access_is_dense(l, a)) continue;
+        is_any = true;
+        while (piece > 1 &&
+               (piece * size_of(access) > BYTES || !begins_with_piece(l, access, piece)))
+            piece /= 2;
+    }
+    return is_any ? piece : 1;
+}
+
 /* ---- pieces ---- */
 
 int wb_shared_totals(const wb_dialect *dialect) {
@@ -170,7 +206,8 @@ static void measure_runs(wb_layout *l) {
 static void cut_map(wb_layout *l, const wb_dialect *dialect) {
     enum { SERIAL_CHUNK = 8192, SERIAL_CHUNKS = 256, EACH = 8, FEW_GROUPS = 256, GROUPS = 1 << 16 };
     const int64_t group = dialect->group;
-    const int64_t each = least(l->columns / (group * FEW_GROUPS), EACH); /* elements of an item */
+    const int64_t each = least(l->columns / (group * FEW_GROUPS), /* elements of an item */
+                               most(EACH, 2 * dense_piece(l)));
     if (dialect->is_serial)
         l->chunk = most(SERIAL_CHUNK, pieces(l->columns, SERIAL_CHUNKS));
     else
@@ -232,6 +269,63 @@ static bool goes_by_rows(const wb_program *p, const wb_dialect *dialect) {
            p->sizes[0] >= LONG && rows >= MANY;
 }
 
+/* ---- pieces of rows ---- */
+
+int32_t wb_layout_sharers(const wb_layout *l, const wb_dialect *dialect) {
+    return l->walk == WB_WALK_GROUPS  ? dialect->group
+           : l->walk == WB_WALK_WARPS ? dialect->warp
+                                      : 1;
+}
+
+static int64_t bytes_of_column(const wb_layout *l) {
+    int64_t bytes = 0;
+    for (int i = 0; i < l->program.ninstructions; i++) {
+        const wb_instruction *load = &l->program.instructions[i];
+        if (load->code != WB_CODE_load || load->row) continue;
+        const wb_access *access = &l->program.accesses[load->index];
+        if (wb_access_varies(l, access, true)) bytes += size_of(access);
+    }
+    return bytes;
+}
+
+/* The registers have room for the row. Short rows have smaller pieces, so that no item is without.
+ */
+static bool may_hold(wb_layout *l, const wb_dialect *dialect) {
+    enum { MOST_COLUMNS = 32, MOST_BYTES = 320 };
+    const int32_t sharers = wb_layout_sharers(l, dialect);
+    int32_t piece = dense_piece(l);
+    while (piece > 1 && (l->columns % piece || l->columns <= sharers * piece / 2)) piece /= 2;
+    const int64_t held = pieces(l->columns, (int64_t)sharers * piece);
+    if (held * piece > MOST_COLUMNS || held * piece * l->column_bytes > MOST_BYTES) return false;
+    l->piece = piece, l->held = (int32_t)held;
+    return true;
+}
+
+/* A row that is too long for a warp may suit a group. */
+static bool hold(wb_layout *l, const wb_dialect *dialect) {
+    if (l->is_map || l->is_split || l->decodes || l->columns == 0) return false;
+    if (may_hold(l, dialect)) return true;
+    if (l->walk == WB_WALK_GROUPS) return false;
+    l->walk = WB_WALK_GROUPS;
+    if (!may_hold(l, dialect)) {
+        l->walk = WB_WALK_WARPS;
+        return false;
+    }
+    l->row_units = l->units = l->rows;
+    return true;
+}
+
+/* Every chunk has a piece for each item, and begins with one. */
+static void choose_pieces(wb_layout *l, const wb_dialect *dialect) {
+    l->piece = 1;
+    l->column_bytes = bytes_of_column(l);
+    if ((l->walk != WB_WALK_WARPS && l->walk != WB_WALK_GROUPS) || hold(l, dialect)) return;
+    l->piece = dense_piece(l);
+    const int64_t sharers = wb_layout_sharers(l, dialect);
+    while (l->piece > 1 && l->chunk < sharers * l->piece) l->piece /= 2;
+    if (l->is_split) l->chunk = l->piece * pieces(l->chunk, l->piece);
+}
+
 bool wb_layout_make(wb_layout *l, const wb_program *program, const wb_dialect *dialect) {
     const size_t count = (size_t)program->naccesses;
     *l = (wb_layout){.program = *program, .is_map = !has_row_values(program)};
@@ -253,6 +347,7 @@ bool wb_layout_make(wb_layout *l, const wb_program *program, const wb_dialect *d
     choose_walk(l, dialect);
     measure_runs(l);
     cut(l, dialect);
+    choose_pieces(l, dialect);
     return true;
 }
 

@@ -45,6 +45,11 @@ typedef struct wb_layout {
      * for the rows */
     bool is_split;
     bool ends_with_rows; /* the last launch of a split program stores row values */
+    /* An item takes so many columns side by side: 1, 2, 4 or 8, moved at once where memory is
+     * aligned; and holds so many such pieces of its row through all phases, so that each is loaded
+     * once. 0: the row is walked again in each phase. */
+    int32_t piece, held;
+    int64_t column_bytes; /* of what an item loads for a column */
 } wb_layout;
 
 /* False when out of memory. */
@@ -54,6 +59,11 @@ void wb_layout_release(wb_layout *layout);
 /* Groups of the launch; the last one of a split program that ends with rows has no chunks. */
 int64_t wb_layout_groups(const wb_layout *layout, const wb_dialect *dialect, bool is_rows_only);
 int wb_layout_launches(const wb_layout *layout);
+
+/* How many items share the columns of a row; and whether an access moves along them by single
+ * elements of memory, so that pieces of it can be moved. */
+int32_t wb_layout_sharers(const wb_layout *layout, const wb_dialect *dialect);
+bool wb_access_is_dense(const wb_layout *layout, int access);
 
 /* Number of totals that a group shares in a reduction: one of each warp, or of each item if there
  * are no warps. */

@@ -3,7 +3,8 @@
  * Names in the text: v value of an instruction; p pointer of an access, o its offset (of a pointer
  * in bytes), s its strides; n sizes; i and c positions in the dimensions of rows and of columns, d
  * those kept for a block, e how far apart blocks are; x place at the row, y place at the row and
- * column; b the column at which a batch begins, l what it loads; t total of a reduction, a its
+ * column; b the column at which a batch begins, l what it or a held row loads, r what is stored of
+ * it; t total of a reduction, a its
  * accumulator, q partial totals in scratch memory, g totals that a group shares; u constants as
  * words. */
 #ifndef WB_PROGRAM_PRINTER_H
@@ -31,6 +32,7 @@ typedef struct wb_printer {
     uint16_t *late;    /* late words in use */
     int64_t late_count, late_capacity;
     bool *is_uniform; /* by instruction: the same everywhere; computed once in front */
+    bool *is_loaded;  /* by instruction: a load that an earlier phase has done for a held row */
     bool failed;
 } wb_printer;
 
@@ -83,6 +85,10 @@ void wb_print_batch_load(wb_printer *p, uint16_t load);
 void wb_print_batch_value(wb_printer *p, uint16_t load);
 /* Prints a store, as a statement. */
 void wb_print_store(wb_printer *p, uint16_t number);
+/* The type in memory of what a load or store moves, without wb_. */
+const char *wb_memory_type(const wb_printer *p, uint16_t number);
+/* Prints the place of access a, for instructions of rows or of columns. */
+void wb_print_place(wb_printer *p, int a, bool is_row);
 
 /* ---- place.c ---- */
 
@@ -127,6 +133,26 @@ const char *wb_register_suffix(int type);
 
 /* Prints the loop over the columns for one phase. needed: as for wb_print_kernel. */
 void wb_print_phase(wb_printer *p, int phase, bool *needed);
+
+/* True for what is computed for each column: not for numbers, and what is the same everywhere. */
+bool wb_is_in_body(const wb_printer *p, const bool *needed, int i);
+
+/* One statement for each reduction that ends with the phase: its total is declared, its accumulator
+ * for a block of elements is declared, that is added to the total. */
+typedef enum wb_totals { WB_TOTALS_DECLARE, WB_TOTALS_CLEAR, WB_TOTALS_ADD } wb_totals;
+void wb_print_totals(wb_printer *p, int phase, wb_totals what);
+
+/* ---- piece.c ---- */
+
+/* Declares whether pieces of all rows can be moved at once. */
+void wb_print_wholeness(wb_printer *p);
+/* The column at which an item's first piece begins; column number j of those from b on. */
+void wb_print_first_piece(wb_printer *p);
+void wb_print_piece_column(wb_printer *p);
+/* Loads `count` columns of an item from b on, computes, stores. */
+void wb_print_pieces(wb_printer *p, int count, const bool *needed);
+/* The same for all columns of a row that is held; loads what no earlier phase has loaded. */
+void wb_walk_held(wb_printer *p, int phase, const bool *needed);
 
 /* ---- kernel.c ---- */
 

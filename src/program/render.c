@@ -296,7 +296,9 @@ static bool fill(wb_source *s, wb_printer *p) {
 
 static bool prepare(wb_printer *p, const wb_program *program) {
     p->is_uniform = wb_alloc((size_t)program->ninstructions * sizeof *p->is_uniform + 1);
-    if (!p->is_uniform || !wb_layout_make(&p->layout, program, p->dialect)) return false;
+    p->is_loaded = wb_alloc((size_t)program->ninstructions * sizeof *p->is_loaded + 1);
+    if (!p->is_uniform || !p->is_loaded || !wb_layout_make(&p->layout, program, p->dialect))
+        return false;
     p->buffers = program->narguments + p->layout.is_split;
     find_uniform(p);
     collect_late(p);
@@ -319,6 +321,7 @@ wb_source *wb_render(const wb_program *program, const wb_dialect *dialect) {
     wb_release(p.numbers);
     wb_release(p.late);
     wb_release(p.is_uniform);
+    wb_release(p.is_loaded);
     return source;
 }
 

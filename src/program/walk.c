@@ -9,7 +9,9 @@ enum {
         /* elements added up in f32, one after another where the compiler makes no vectors: the
          * error stays below 1e-6 */
     64,
-    MOST_LOADS = 8, /* of an item on their way at once */
+    MOST_LOADS = 8,  /* of an item on their way at once */
+    MOST_BYTES = 64, /* of them, where loads bring pieces, */
+    MOST_COLUMNS = 32,
 };
 
 /* ---- what belongs to the phase ---- */
@@ -51,21 +53,19 @@ static bool has_end_in(const wb_printer *p, int phase) {
     return false;
 }
 
-typedef enum totals { DECLARE, CLEAR_BLOCK, ADD_BLOCK } totals;
-
 /* One statement for each reduction of the phase. */
-static void print_totals(wb_printer *p, int phase, totals what) {
+void wb_print_totals(wb_printer *p, int phase, wb_totals what) {
     for (int i = 0; i < p->layout.program.ninstructions; i++) {
         const wb_instruction *instruction = wb_instruction_at(p, i);
         if (!wb_is_total(instruction, phase)) continue;
-        const char *type =
-            what == DECLARE ? wb_total_type(p, instruction) : wb_accumulator_type(instruction);
-        const char name = what == DECLARE ? 't' : 'a';
-        if (what != DECLARE && !wb_has_blocks(instruction)) continue;
-        if (what != ADD_BLOCK && wb_is_tiled(p)) wb_print_array(p, type, name, i);
+        const char *type = what == WB_TOTALS_DECLARE ? wb_total_type(p, instruction)
+                                                     : wb_accumulator_type(instruction);
+        const char name = what == WB_TOTALS_DECLARE ? 't' : 'a';
+        if (what != WB_TOTALS_DECLARE && !wb_has_blocks(instruction)) continue;
+        if (what != WB_TOTALS_ADD && wb_is_tiled(p)) wb_print_array(p, type, name, i);
         wb_open_rows(p);
         const char *j = wb_is_tiled(p) ? "[j]" : "";
-        if (what == ADD_BLOCK) {
+        if (what == WB_TOTALS_ADD) {
             wb_print(p, "t%d%s += a%d%s;\n", i, j, i, j);
         } else {
             wb_print(p, "%s%s%c%d%s = ", wb_is_tiled(p) ? "" : type, wb_is_tiled(p) ? "" : " ",
@@ -77,21 +77,21 @@ static void print_totals(wb_printer *p, int phase, totals what) {
     }
 }
 
-static bool is_in_body(const wb_printer *p, const bool *needed, int i) {
+bool wb_is_in_body(const wb_printer *p, const bool *needed, int i) {
     const wb_instruction *instruction = wb_instruction_at(p, i);
     return needed[i] && !p->is_uniform[i] && !wb_is_literal(instruction) &&
            instruction->code != WB_CODE_spread;
 }
 
 static bool is_load(const wb_printer *p, const bool *needed, int i) {
-    return is_in_body(p, needed, i) && wb_instruction_at(p, i)->code == WB_CODE_load;
+    return wb_is_in_body(p, needed, i) && wb_instruction_at(p, i)->code == WB_CODE_load;
 }
 
 /* is_batched: loads were done before. */
 static void print_body(wb_printer *p, const bool *needed, bool is_batched) {
     for (int i = 0; i < p->layout.program.ninstructions; i++) {
         const wb_instruction *instruction = wb_instruction_at(p, i);
-        if (!is_in_body(p, needed, i)) continue;
+        if (!wb_is_in_body(p, needed, i)) continue;
         if (wb_is_reduction(instruction))
             wb_print_step(p, (uint16_t)i);
         else if (instruction->code == WB_CODE_store)
@@ -117,11 +117,11 @@ static void walk_runs(wb_printer *p, int phase, const bool *needed, bool has_blo
         wb_print(p, "if (run > n%d - c%d) run = n%d - c%d;\n", l->first_column, l->first_column,
                  l->first_column, l->first_column);
     if (has_blocks) wb_print(p, "if (run > %d) run = %d;\n", BLOCK, BLOCK);
-    print_totals(p, phase, CLEAR_BLOCK);
+    wb_print_totals(p, phase, WB_TOTALS_CLEAR);
     wb_print(p, "%s\nfor (%s j = 0; j < run; j++) {\n", loop_mark(p), type);
     print_body(p, needed, false);
     wb_print(p, "}\n");
-    print_totals(p, phase, ADD_BLOCK);
+    wb_print_totals(p, phase, WB_TOTALS_ADD);
     wb_print(p, "c += run;\n}\n");
 }
 
@@ -176,75 +176,77 @@ static void walk_tiles(wb_printer *p, int phase, const bool *needed, bool has_bl
     wb_print(p, "for (%s c = first; c < last;) {\n", type);
     if (has_blocks)
         wb_print(p, "const %s stop = last - c > %d ? c + %d : last;\n", type, BLOCK, BLOCK);
-    print_totals(p, phase, CLEAR_BLOCK);
+    wb_print_totals(p, phase, WB_TOTALS_CLEAR);
     wb_print(p, "for (; c < %s; c++) {\n", has_blocks ? "stop" : "last");
     wb_print_column(p, needed);
     wb_print(p, "%s\nfor (wb_i32 j = 0; j < m; j++) {\n", loop_mark(p));
     print_body(p, needed, false);
     wb_print(p, "}\n}\n");
-    print_totals(p, phase, ADD_BLOCK);
+    wb_print_totals(p, phase, WB_TOTALS_ADD);
     wb_print(p, "}\n");
 }
 
 /* How many elements an item takes at a time: their loads are on the way together, since a store
- * might change what the next load reads, as far as the compiler knows. */
+ * might change what the next load reads, as far as the compiler knows. Pieces bring more bytes with
+ * each load. */
 static int batch_of(const wb_printer *p, const bool *needed) {
+    const wb_layout *l = &p->layout;
     int loads = 0, batch = MOST_LOADS;
-    for (int i = 0; i < p->layout.program.ninstructions; i++) loads += is_load(p, needed, i);
-    if (loads == 0) return 1;
-    while (batch > 1 && batch * loads > MOST_LOADS) batch /= 2;
+    for (int i = 0; i < l->program.ninstructions; i++) loads += is_load(p, needed, i);
+    if (loads == 0) return l->piece;
+    if (l->piece == 1) {
+        while (batch > 1 && batch * loads > MOST_LOADS) batch /= 2;
+        return batch;
+    }
+    batch = l->piece;
+    while (batch < MOST_COLUMNS && 2 * batch * l->column_bytes <= MOST_BYTES) batch *= 2;
+    while (l->is_map && batch > l->piece && batch * p->dialect->group > l->chunk) batch /= 2;
     return batch;
 }
 
-/* One statement for each load of the batch. */
-static void print_loads(wb_printer *p, const bool *needed) {
-    for (int i = 0; i < p->layout.program.ninstructions; i++)
-        if (is_load(p, needed, i)) wb_print_batch_load(p, (uint16_t)i);
-}
-
-/* The loads of so many elements, then what is done with them. stop NULL: all are there. Else places
- * beyond it load the last element once more: a condition on each load would hold up the loads after
- * it, and processors have few registers for conditions. */
-static void print_batch(wb_printer *p, const bool *needed, int batch, int step, const char *stop) {
+/* What is left of the columns, fewer than a batch. Places beyond them load the last element once
+ * more: a condition on each load would hold up the loads after it, and processors have few registers
+ * for conditions. */
+static void print_rest(wb_printer *p, const bool *needed, int batch, const char *stop) {
     const char *type = wb_place_type(p);
     for (int i = 0; i < p->layout.program.ninstructions; i++)
         if (is_load(p, needed, i)) wb_print_batch(p, (uint16_t)i, batch);
-    wb_print(p, "WB_UNROLL\nfor (wb_i32 j = 0; j < %d; j++) {\nconst %s c = ", batch, type);
-    if (stop) wb_print(p, "b + j * %d >= %s ? %s - 1 : ", step, stop, stop);
-    wb_print(p, "b + j * %d;\n", step);
+    wb_print(p, "WB_UNROLL\nfor (wb_i32 j = 0; j < %d; j++) {\nconst %s at = ", batch, type);
+    wb_print_piece_column(p);
+    wb_print(p, ", c = at < %s ? at : %s - 1;\n", stop, stop);
     wb_print_column(p, needed);
-    print_loads(p, needed);
-    wb_print(p,
-             "}\nWB_LOADED\nWB_UNROLL\nfor (wb_i32 j = 0; j < %d; j++) {\n"
-             "const %s c = b + j * %d;\n",
-             batch, type, step);
-    if (stop) wb_print(p, "if (c < %s) {\n", stop);
+    for (int i = 0; i < p->layout.program.ninstructions; i++)
+        if (is_load(p, needed, i)) wb_print_batch_load(p, (uint16_t)i);
+    wb_print(p, "}\nWB_LOADED\nWB_UNROLL\nfor (wb_i32 j = 0; j < %d; j++) {\nconst %s c = ", batch,
+             type);
+    wb_print_piece_column(p);
+    wb_print(p, ";\nif (c < %s) {\n", stop);
     wb_print_column(p, needed);
     print_body(p, needed, true);
-    wb_print(p, stop ? "}\n}\n" : "}\n");
+    wb_print(p, "}\n}\n");
 }
 
 static void walk_batches(wb_printer *p, const bool *needed, int batch, int step, const char *stop) {
-    wb_print(p, "for (; b + %d < %s; b += %d) {\n", (batch - 1) * step, stop, batch * step);
-    print_batch(p, needed, batch, step, NULL);
+    const int piece = p->layout.piece;
+    wb_print(p, "for (; b + %d < %s; b += %d) {\n", (batch - piece) * step + piece - 1, stop,
+             batch * step);
+    wb_print_pieces(p, batch, needed);
     wb_print(p, "}\nif (b < %s) {\n", stop);
-    print_batch(p, needed, batch, step, stop);
+    print_rest(p, needed, batch, stop);
     wb_print(p, "b += %d;\n}\n", batch * step);
 }
 
 static void walk_items(wb_printer *p, int phase, const bool *needed, bool has_blocks) {
     const char *type = wb_place_type(p), *stop = has_blocks ? "stop" : "last";
-    const int step = p->layout.walk == WB_WALK_GROUPS  ? p->dialect->group
-                     : p->layout.walk == WB_WALK_WARPS ? p->dialect->warp
-                                                       : 1;
-    const int batch = batch_of(p, needed);
+    const int step = wb_layout_sharers(&p->layout, p->dialect), batch = batch_of(p, needed);
     const char b = batch > 1 ? 'b' : 'c';
-    wb_print(p, "for (%s %c = first + %s; %c < last;) {\n", type, b,
-             wb_is_shared(p) ? wb_lane(p) : "0", b);
+    wb_print(p, "for (%s %c = ", type, b);
+    wb_print_first_piece(p);
+    wb_print(p, "; %c < last;) {\n", b);
     if (has_blocks)
         wb_print(p, "const %s stop = last - %c > %d ? %c + %d : last;\n", type, b, BLOCK * step, b,
                  BLOCK * step);
-    print_totals(p, phase, CLEAR_BLOCK);
+    wb_print_totals(p, phase, WB_TOTALS_CLEAR);
     if (batch > 1) {
         walk_batches(p, needed, batch, step, stop);
     } else {
@@ -253,7 +255,7 @@ static void walk_items(wb_printer *p, int phase, const bool *needed, bool has_bl
         print_body(p, needed, false);
         wb_print(p, "}\n");
     }
-    print_totals(p, phase, ADD_BLOCK);
+    wb_print_totals(p, phase, WB_TOTALS_ADD);
     wb_print(p, "}\n");
 }
 
@@ -278,13 +280,15 @@ void wb_print_phase(wb_printer *p, int phase, bool *needed) {
     const bool has_blocks = has_blocks_in(p, phase);
     memset(needed, 0, (size_t)p->layout.program.ninstructions * sizeof *needed);
     mark_needed(p, phase, needed);
-    print_totals(p, phase, DECLARE);
+    wb_print_totals(p, phase, WB_TOTALS_DECLARE);
     if (p->layout.walk == WB_WALK_RUNS)
         walk_runs(p, phase, needed, has_blocks);
     else if (p->layout.walk == WB_WALK_BLOCKS)
         walk_blocks(p, needed);
     else if (p->layout.walk == WB_WALK_TILES)
         walk_tiles(p, phase, needed, has_blocks);
+    else if (p->layout.held)
+        wb_walk_held(p, phase, needed);
     else
         walk_items(p, phase, needed, has_blocks);
     if (wb_is_shared(p) && has_reduction_in(p, phase)) wb_print_shared_totals(p, phase);

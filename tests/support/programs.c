@@ -350,18 +350,18 @@ static void sums_and_largest(program_maker *m, uint32_t reduced, wb_dtype dtype,
 REDUCE(rows_of_few, 1, WB_F32, (10, 500), (9, 433))
 REDUCE(rows_between, 5, WB_F32, (5, 100, 4, 7), (6, 90, 3, 5))
 REDUCE(rows_of_many, 1, WB_F32, (1000, 70), (900, 80))
-REDUCE(rows_of_warps, 1, WB_F32, (100, 70), (250, 81))
-REDUCE(many_rows_of_warps, 1, WB_F32, (300, 1100), (400, 1030))
+REDUCE(rows_of_warps, 1, WB_F32, (100, 70), (120, 81))
+REDUCE(many_rows_of_warps, 1, WB_F32, (300, 1100), (360, 1030))
 REDUCE(rows_of_i32, 1, WB_I32, (300, 70), (400, 80))
-REDUCE(rows_of_i64, 1, WB_I64, (300, 70), (400, 80))
-REDUCE(rows_of_f64, 1, WB_F64, (300, 70), (400, 80))
-REDUCE(rows_of_f16, 1, WB_F16, (300, 70), (400, 80))
+REDUCE(rows_of_i64, 1, WB_I64, (300, 70), (380, 80))
+REDUCE(rows_of_f64, 1, WB_F64, (300, 70), (380, 80))
+REDUCE(rows_of_f16, 1, WB_F16, (304, 70), (400, 80))
 REDUCE(columns_of_few, 2, WB_F32, (100, 20), (130, 30))
 REDUCE(columns_of_many, 2, WB_F32, (70, 1500), (60, 2000))
 REDUCE(columns_of_i64, 2, WB_I64, (100, 300), (130, 280))
 REDUCE(columns_of_f64, 2, WB_F64, (100, 300), (130, 280))
-REDUCE(few_columns, 2, WB_F32, (3, 200), (4, 150))
-REDUCE(all, 1, WB_F32, (3000), (4000))
+REDUCE(few_columns, 2, WB_F32, (3, 200), (4, 240))
+REDUCE(all, 1, WB_F32, (3000), (2900))
 REDUCE(all_of_many, 1, WB_F32, (300000), (400000))
 REDUCE(all_of_many_i32, 1, WB_I32, (300000), (400000))
 REDUCE(few_rows_of_many, 1, WB_F32, (100000, 3), (120000, 3))
@@ -434,7 +434,7 @@ static void norm_over(program_maker *m, uint32_t reduced, int ndim, const int64_
         const int64_t one[] = {EXPAND first}, other[] = {EXPAND second};                           \
         norm_over(m, reduced, (int)(sizeof one / sizeof *one), variant ? other : one);             \
     }
-NORM(norm_of_rows, 1, (64, 200), (80, 100))
+NORM(norm_of_rows, 1, (64, 200), (48, 100))
 NORM(norm_of_planes, 5, (49, 12, 8), (60, 13, 9))
 NORM(norm_of_columns, 2, (40, 64), (50, 72))
 NORM(norm_of_long_planes, 5, (900, 3, 70), (1000, 3, 80))
@@ -451,7 +451,7 @@ static void largest_of_special(program_maker *m, int variant) {
 
 /* The place of the largest: a reduction in the second phase of what the first found. */
 static void place_of_largest(program_maker *m, int variant) {
-    START(m, 1, variant ? 90 : 100, variant ? 20 : 30);
+    START(m, 1, variant ? 92 : 100, variant ? 20 : 30);
     int64_t first[8];
     program_dense(m, 1, first);
     const uint16_t x = program_load(m, WB_F32);
