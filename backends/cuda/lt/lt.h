@@ -99,21 +99,21 @@ size_t wb_lt_workspace_bytes(const wb_lt_ready *ready);
 wb_gpu_outcome wb_lt_run(const wb_lt_ready *ready, const gpu_pointer at[3], gpu_pointer bias,
                          gpu_pointer workspace, gpu_stream stream);
 
-/* ---- operands whose columns are not aligned (pad.c) ---- */
+/* ---- sizes that are no multiples of 16 bytes (pad.c) ---- */
 
-/* Of A, B and C: what copies it to or from columns that begin at multiples of WB_LT_ALIGNED_BYTES,
- * in scratch memory. */
+/* Of A, B and C: what copies it to or from scratch memory, where it has more rows and columns. */
 typedef struct wb_lt_padding {
     wb_gpu_kernel *copies[3]; /* NULL: it is used where it is */
+    wb_gpu_kernel *zeros[2];  /* what A and B have more along k; NULL: nothing */
     int64_t offset_bytes[3];  /* in scratch memory */
+    int64_t zero_bytes;       /* where there is a zero */
 } wb_lt_padding;
 
-/* Makes copies of those operands of a product for which that is worth their time, and sets the
- * leading dimensions of the shape to the copies'. *scratch_bytes grows. False with an error. */
+/* Widens the shape where that is worth its time. *scratch_bytes grows. False with an error. */
 bool wb_lt_pad(wb_gpu_device *device, wb_lt_shape *shape, wb_lt_padding *padding,
                int64_t *scratch_bytes);
 void wb_lt_padding_release(wb_lt_padding *padding);
-/* The operand of this number, which the command has as `argument`; read: copied now. */
+/* The operand of this number, which the command has as `argument`; A and B are copied now. */
 wb_gpu_outcome wb_lt_padded(const wb_lt_padding *padding, const wb_gpu_run *run,
                             const wb_command *command, int operand, int argument,
                             gpu_pointer *address);

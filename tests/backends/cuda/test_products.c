@@ -125,10 +125,11 @@ static const struct padded {
     int64_t m, n, k;
     bool transpose_a, transpose_b, is_biased, is_aligned;
 } padded_rows[] = {
-    {"A and C", WB_BF16, 11, 816, 816, false, false, false, .is_aligned = true},
-    {"A and C with a bias", WB_BF16, 11, 816, 816, false, false, true, .is_aligned = true},
-    {"A transposed", WB_BF16, 8, 1024, 1003, true, true, false, .is_aligned = true},
-    {"B", WB_BF16, 408, 8, 11, false, false, false, .is_aligned = true},
+    {"A and C", WB_BF16, 15, 880, 880, false, false, false, .is_aligned = true},
+    {"A and C with a bias", WB_BF16, 15, 880, 880, false, false, true, .is_aligned = false},
+    {"A and B", WB_BF16, 1168, 1168, 11, false, false, false, .is_aligned = true},
+    {"A and B transposed", WB_BF16, 1168, 1168, 11, true, true, false, .is_aligned = true},
+    {"B and C", WB_BF16, 1200, 11, 1200, false, true, false, .is_aligned = true},
     {"not worth it", WB_BF16, 11, 64, 64, false, false, false, .is_aligned = false},
     {"f32, which has no such kernels", WB_F32, 11, 816, 816, false, false, false,
      .is_aligned = false},
@@ -148,7 +149,7 @@ static wb_array *multiply_padded(const struct padded *r, const wb_device *device
     wb_array *c = random_matrix(r, device, r->m, 1, false), *y = NULL;
     wb_scope_open(); /* so that nobody can read the product itself afterwards */
     y = wb_matmul(a, b);
-    if (r->is_biased) y = wb_relu(wb_add(y, c));
+    if (r->is_biased) y = wb_relu(wb_add(y, wb_reshape(c, r->m)));
     (void)wb_scope_close_leaving(1, &y);
     return wb_cpu(wb_cast(y, WB_F32));
 }
