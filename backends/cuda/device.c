@@ -43,6 +43,7 @@ static void set_compiler(wb_gpu_device *device) {
     device->dialect = (wb_dialect){.name = vendor->language,
                                    .prelude = prelude_text,
                                    .group = WB_GPU_GROUP,
+                                   .most_group = WB_GPU_LONG_ROW_GROUP,
                                    .warp = WB_GPU_WARP,
                                    .job_bytes = WB_GPU_PARAMETER_BYTES,
                                    .has_f64 = true};

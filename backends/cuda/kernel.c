@@ -45,8 +45,8 @@ static gpu_pointer buffer_of(const wb_gpu_run *run, const wb_command *command, i
 static wb_gpu_outcome launch(const text_kernel *k, int number, int64_t groups,
                              const wb_gpu_run *run, void **parameters) {
     if (groups == 0) return (wb_gpu_outcome){.error = NULL};
-    return GPU_TRY(LaunchKernel, k->launches[number], (unsigned)groups, 1, 1, WB_GPU_GROUP, 1, 1, 0,
-                   run->stream, parameters, NULL);
+    return GPU_TRY(LaunchKernel, k->launches[number], (unsigned)groups, 1, 1,
+                   (unsigned)k->source.group, 1, 1, 0, run->stream, parameters, NULL);
 }
 
 /* The kernel's parameters: pointers to them, in order; they are copied at the launch. */

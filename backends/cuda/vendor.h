@@ -40,6 +40,7 @@ enum {
     WB_GPU_MOST_OPTIONS = 4,
     WB_GPU_WARP = 32,              /* the makers' warps are 32 or 64 wide */
     WB_GPU_GROUP = 256,            /* all registers are there for it */
+    WB_GPU_LONG_ROW_GROUP = 512,   /* with 128 registers each: those of a multiprocessor */
     WB_GPU_PARAMETER_BYTES = 4096, /* of a launch; 32,764 since CUDA 12.1 on Volta and later */
 };
 

@@ -266,7 +266,7 @@ typedef struct wb_command {
  * values are passed in one block of 64-bit words, by value or as constant memory.
  *
  * A kernel's parameters are, in this order: the command's buffers (scratch memory last), the status
- * words if uses_status, the block. Groups have `group` items, in one dimension.
+ * words if uses_status, the block. Groups have wb_source.group items, in one dimension.
  *
  * Several updates with the same text may be jobs of one launch: see wb_source.most_jobs. */
 
@@ -285,6 +285,9 @@ typedef struct wb_dialect {
     /* bytes that the parameters of a launch of several jobs (WB_JOBS) may have; 0: updates are
      * launched like other programs */
     int32_t job_bytes;
+    /* items that a group has for long rows, so that its registers hold a row: a power of two from
+     * group to 1024; 0: always group */
+    int32_t most_group;
 } wb_dialect;
 
 typedef struct wb_launch {
@@ -313,6 +316,7 @@ typedef struct wb_source {
     int32_t late_count;
     uint16_t *late;
     size_t scratch_bytes;
+    int32_t group; /* items of each group: the dialect's group or most_group */
     /* the kernel has four i64 status words, zero at first: on a bad index it sets [0] to 1, [1] to
      * the index, [2] to its position, [3] to the size */
     bool uses_status;

@@ -238,6 +238,7 @@ wb_source *wb_call_source_finish(wb_call_source *s, int arguments, const char *c
     source->word_count = s->word_count + buffers;
     source->first_offset = source->first_late = s->word_count;
     source->scratch_bytes = s->scratch_bytes;
+    source->group = s->dialect->group;
     source->uses_status = s->uses_status;
     return source;
 }

@@ -46,7 +46,7 @@ static void print_job(wb_printer *p) {
 }
 
 static void print_head(wb_printer *p, int launch) {
-    wb_print(p, "WB_KERNEL(" WB_NAME_BLANK "_%d, %d)(", launch, p->dialect->group);
+    wb_print(p, "WB_KERNEL(" WB_NAME_BLANK "_%d, %d)(", launch, p->layout.group);
     if (p->most_jobs) {
         wb_print(p, "WB_BLOCK(0, " WB_NAME_BLANK "_jobs, jobs)) {\n");
         print_job(p);
@@ -61,7 +61,7 @@ static void print_shared(wb_printer *p) {
     for (int i = 0; i < p->layout.program.ninstructions; i++)
         if (wb_is_reduction(wb_instruction_at(p, i)))
             wb_print(p, "WB_SHARED(%s, g%d, %d);\n", wb_total_type(p, wb_instruction_at(p, i)), i,
-                     wb_shared_totals(p->dialect));
+                     wb_shared_totals(&p->layout, p->dialect));
 }
 
 static void print_numbers(wb_printer *p) {

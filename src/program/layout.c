@@ -147,17 +147,18 @@ static int32_t dense_piece(const wb_layout *l) {
 
 /* ---- pieces ---- */
 
-int wb_shared_totals(const wb_dialect *dialect) {
-    return dialect->warp ? dialect->group / dialect->warp : dialect->group;
+int wb_shared_totals(const wb_layout *l, const wb_dialect *dialect) {
+    return dialect->warp ? l->group / dialect->warp : l->group;
 }
 
 /* What the items of a group share for its reductions fits into the memory that they share. */
-static bool fits_group(const wb_program *p, const wb_dialect *dialect) {
+static bool fits_group(const wb_layout *l, const wb_dialect *dialect) {
+    const wb_program *p = &l->program;
     enum { SHARED_BYTES = 32768, TOTAL_BYTES = 8 };
     int64_t bytes = 0;
     for (int i = 0; i < p->ninstructions; i++)
         if (wb_is_reduction(&p->instructions[i]))
-            bytes += TOTAL_BYTES * (int64_t)wb_shared_totals(dialect);
+            bytes += TOTAL_BYTES * (int64_t)wb_shared_totals(l, dialect);
     return bytes <= SHARED_BYTES;
 }
 
@@ -179,8 +180,8 @@ static void choose_walk(wb_layout *l, const wb_dialect *dialect) {
         l->walk = WB_WALK_BLOCKS;
     else if (dialect->is_serial)
         l->walk = together >= FEW_SERIAL ? WB_WALK_TILES : WB_WALK_RUNS;
-    else if (!l->is_map && (together >= FEW_ROWS || l->columns <= few_columns ||
-                            !fits_group(&l->program, dialect)))
+    else if (!l->is_map &&
+             (together >= FEW_ROWS || l->columns <= few_columns || !fits_group(l, dialect)))
         l->walk = WB_WALK_ITEMS;
     else if (suits_warps(l, dialect))
         l->walk = WB_WALK_WARPS;
@@ -272,63 +273,65 @@ static bool goes_by_rows(const wb_program *p, const wb_dialect *dialect) {
 /* ---- pieces of rows ---- */
 
 int32_t wb_layout_sharers(const wb_layout *l, const wb_dialect *dialect) {
-    return l->walk == WB_WALK_GROUPS  ? dialect->group
-           : l->walk == WB_WALK_WARPS ? dialect->warp
-                                      : 1;
+    return l->walk == WB_WALK_GROUPS ? l->group : l->walk == WB_WALK_WARPS ? dialect->warp : 1;
 }
 
-static int64_t bytes_of_column(const wb_layout *l) {
+static int64_t bytes_of_piece(const wb_layout *l, int32_t piece) {
+    enum { WORD = 4 };
     int64_t bytes = 0;
     for (int i = 0; i < l->program.ninstructions; i++) {
         const wb_instruction *load = &l->program.instructions[i];
         if (load->code != WB_CODE_load || load->row) continue;
         const wb_access *access = &l->program.accesses[load->index];
-        if (wb_access_varies(l, access, true)) bytes += size_of(access);
+        if (wb_access_varies(l, access, true)) bytes += most(piece * size_of(access), WORD);
     }
     return bytes;
 }
 
-/* The registers have room for the row. Short rows have smaller pieces, so that no item is without.
- */
-static bool may_hold(wb_layout *l, const wb_dialect *dialect) {
-    enum { MOST_COLUMNS = 32, MOST_BYTES = 320 };
+/* An item's registers have room for its share of the row. Short rows have smaller pieces, so that no
+ * item is without. */
+static bool may_hold(wb_layout *l, const wb_dialect *dialect, int64_t most_columns,
+                     int64_t most_bytes) {
     const int32_t sharers = wb_layout_sharers(l, dialect);
     int32_t piece = dense_piece(l);
     while (piece > 1 && (l->columns % piece || l->columns <= sharers * piece / 2)) piece /= 2;
     const int64_t held = pieces(l->columns, (int64_t)sharers * piece);
-    if (held * piece > MOST_COLUMNS || held * piece * l->column_bytes > MOST_BYTES) return false;
+    if (held * piece > most_columns || held * bytes_of_piece(l, piece) > most_bytes) return false;
     l->piece = piece, l->held = (int32_t)held;
     return true;
 }
 
-/* A row that is too long for a warp may suit a group. */
+/* A row that is too long for a warp may suit a group, and one that is too long for a group a larger
+ * one, which takes the registers of a whole multiprocessor. */
 static bool hold(wb_layout *l, const wb_dialect *dialect) {
+    enum { COLUMNS = 32, BYTES = 320, LONG_COLUMNS = 104, LONG_BYTES = 416 };
+    const wb_walk walk = l->walk;
     if (l->is_map || l->is_split || l->decodes || l->columns == 0) return false;
-    if (may_hold(l, dialect)) return true;
-    if (l->walk == WB_WALK_GROUPS) return false;
+    if (may_hold(l, dialect, COLUMNS, BYTES)) return true;
     l->walk = WB_WALK_GROUPS;
-    if (!may_hold(l, dialect)) {
-        l->walk = WB_WALK_WARPS;
-        return false;
-    }
     l->row_units = l->units = l->rows;
-    return true;
+    if (walk == WB_WALK_WARPS && may_hold(l, dialect, COLUMNS, BYTES)) return true;
+    l->group = dialect->most_group ? dialect->most_group : dialect->group;
+    if (walk == WB_WALK_GROUPS && may_hold(l, dialect, LONG_COLUMNS, LONG_BYTES)) return true;
+    l->walk = walk, l->group = dialect->group;
+    return false;
 }
 
 /* Every chunk has a piece for each item, and begins with one. */
 static void choose_pieces(wb_layout *l, const wb_dialect *dialect) {
     l->piece = 1;
-    l->column_bytes = bytes_of_column(l);
     if ((l->walk != WB_WALK_WARPS && l->walk != WB_WALK_GROUPS) || hold(l, dialect)) return;
     l->piece = dense_piece(l);
     const int64_t sharers = wb_layout_sharers(l, dialect);
     while (l->piece > 1 && l->chunk < sharers * l->piece) l->piece /= 2;
+    l->piece_bytes = bytes_of_piece(l, l->piece);
     if (l->is_split) l->chunk = l->piece * pieces(l->chunk, l->piece);
 }
 
 bool wb_layout_make(wb_layout *l, const wb_program *program, const wb_dialect *dialect) {
     const size_t count = (size_t)program->naccesses;
-    *l = (wb_layout){.program = *program, .is_map = !has_row_values(program)};
+    *l = (wb_layout){
+        .program = *program, .is_map = !has_row_values(program), .group = dialect->group};
     l->program.accesses = wb_alloc((count + 1) * sizeof *l->program.accesses);
     l->is_linear = wb_alloc((count + 1) * sizeof *l->is_linear);
     if (!l->program.accesses || !l->is_linear) {

@@ -49,7 +49,8 @@ typedef struct wb_layout {
      * aligned; and holds so many such pieces of its row through all phases, so that each is loaded
      * once. 0: the row is walked again in each phase. */
     int32_t piece, held;
-    int64_t column_bytes; /* of what an item loads for a column */
+    int64_t piece_bytes; /* of what an item loads for a piece, in whole words */
+    int32_t group;       /* items of a group */
 } wb_layout;
 
 /* False when out of memory. */
@@ -67,7 +68,7 @@ bool wb_access_is_dense(const wb_layout *layout, int access);
 
 /* Number of totals that a group shares in a reduction: one of each warp, or of each item if there
  * are no warps. */
-int wb_shared_totals(const wb_dialect *dialect);
+int wb_shared_totals(const wb_layout *layout, const wb_dialect *dialect);
 
 static inline bool wb_is_reduction(const wb_instruction *i) {
     return i->code == WB_CODE_sum || i->code == WB_CODE_max_reduce;

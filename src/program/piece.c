@@ -53,14 +53,16 @@ typedef struct columns {
     int count;
     bool is_held;
     const bool *needed; /* by instruction: in the phase */
+    int from, to;       /* of the columns, those that a loop takes */
+    int phase;
 } columns;
 
 /* A loop over columns c, or over the first ones of pieces, with positions and places. */
 static void open_columns(wb_printer *p, const columns *all, bool by_pieces) {
     const int piece = p->layout.piece, step = by_pieces ? piece : 1;
     const char *type = wb_place_type(p);
-    wb_print(p, "WB_UNROLL\nfor (wb_i32 j = 0; j < %d; j += %d) {\nconst %s %s = ", all->count,
-             step, type, all->is_held ? "at" : "c");
+    wb_print(p, "WB_UNROLL\nfor (wb_i32 j = %d; j < %d; j += %d) {\nconst %s %s = ", all->from,
+             all->to, step, type, all->is_held ? "at" : "c");
     wb_print_piece_column(p);
     wb_print(p, ";\n");
     if (all->is_held)
@@ -151,7 +153,7 @@ static moves declare_arrays(wb_printer *p, const columns *all) {
     return m;
 }
 
-static void print_body(wb_printer *p, const columns *all) {
+static void print_block(wb_printer *p, const columns *all) {
     open_columns(p, all, false);
     for (int i = 0; i < p->layout.program.ninstructions; i++) {
         const wb_instruction *instruction = wb_instruction_at(p, i);
@@ -172,6 +174,21 @@ static void print_body(wb_printer *p, const columns *all) {
     wb_print(p, "}\n");
 }
 
+/* Of a row that is held, in blocks of columns whose sums are added to the totals. */
+static void print_body(wb_printer *p, const columns *all) {
+    columns block = *all;
+    if (!all->is_held) print_block(p, all);
+    for (; all->is_held && block.from < all->count; block.from = block.to) {
+        const int left = all->count - block.from;
+        block.to = block.from + (left < WB_BLOCK_COLUMNS ? left : WB_BLOCK_COLUMNS);
+        wb_print(p, "{\n");
+        wb_print_totals(p, all->phase, WB_TOTALS_CLEAR);
+        print_block(p, &block);
+        wb_print_totals(p, all->phase, WB_TOTALS_ADD);
+        wb_print(p, "}\n");
+    }
+}
+
 static void print_moves_and_body(wb_printer *p, const columns *all, moves m) {
     print_moves(p, all, (moves){.loads = true, .by_pieces = m.by_pieces});
     print_body(p, all);
@@ -179,32 +196,34 @@ static void print_moves_and_body(wb_printer *p, const columns *all, moves m) {
 }
 
 /* All loads are on their way before the first is used. */
-void wb_print_pieces(wb_printer *p, int count, const bool *needed) {
-    const columns all = {count, p->layout.held > 0, needed};
-    const moves m = declare_arrays(p, &all);
+static void print_at_once(wb_printer *p, const columns *all) {
+    const moves m = declare_arrays(p, all);
     const bool loads = m.by_pieces && m.loads, stores = m.by_pieces && m.stores;
-    print_either(p, &all, loads, (moves){.loads = true}, print_moves);
+    print_either(p, all, loads, (moves){.loads = true}, print_moves);
     if (m.loads) wb_print(p, "WB_LOADED\n");
-    print_body(p, &all);
-    print_either(p, &all, stores, (moves){.stores = true}, print_moves);
+    print_body(p, all);
+    print_either(p, all, stores, (moves){.stores = true}, print_moves);
 }
 
 /* What a later phase loads and stores is used once and mostly the same for all rows: the compiler
  * may put loads, computation and stores into any order, so that it needs fewer registers. */
-static void print_later(wb_printer *p, const bool *needed) {
-    const columns all = {p->layout.held * p->layout.piece, true, needed};
-    const moves m = declare_arrays(p, &all);
-    print_either(p, &all, m.by_pieces, m, print_moves_and_body);
+static void print_later(wb_printer *p, const columns *all) {
+    const moves m = declare_arrays(p, all);
+    print_either(p, all, m.by_pieces, m, print_moves_and_body);
+}
+
+void wb_print_pieces(wb_printer *p, int count, const bool *needed) {
+    const columns all = {.count = count, .needed = needed, .to = count};
+    print_at_once(p, &all);
 }
 
 void wb_walk_held(wb_printer *p, int phase, const bool *needed) {
-    wb_print_totals(p, phase, WB_TOTALS_CLEAR);
+    const int count = p->layout.held * p->layout.piece;
+    const columns all = {count, true, needed, 0, count, phase};
     if (phase == 0)
-        wb_print_pieces(p, p->layout.held * p->layout.piece, needed);
+        print_at_once(p, &all);
     else
-        print_later(p, needed);
-    wb_print_totals(p, phase, WB_TOTALS_ADD);
-    const columns all = {0, true, needed};
+        print_later(p, &all);
     for (int i = 0; i < p->layout.program.ninstructions; i++)
         p->is_loaded[i] = p->is_loaded[i] || is_load(p, &all, i);
 }

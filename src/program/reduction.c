@@ -120,7 +120,7 @@ static void print_total_of_warp(wb_printer *p, int i) {
 
 static void print_total_of_warps(wb_printer *p, int i) {
     wb_print(p, "t%d = g%d[0];\nfor (wb_i32 h = 1; h < %d; h++) ", i, i,
-             wb_shared_totals(p->dialect));
+             wb_shared_totals(&p->layout, p->dialect));
     merge_shared(p, i, 't', "", "[h]");
 }
 
@@ -145,7 +145,7 @@ static void share_by_warps(wb_printer *p, int phase) {
 static void share_by_items(wb_printer *p, int phase) {
     print_each(p, phase, print_total_of_item);
     wb_print(p, "for (wb_u32 h = %d; h > 0; h /= 2) {\nWB_BARRIER();\nif (WB_LANE < h) {\n",
-             p->dialect->group / 2);
+             p->layout.group / 2);
     print_each(p, phase, print_fold);
     wb_print(p, "}\n}\nWB_BARRIER();\n");
     print_each(p, phase, print_total);

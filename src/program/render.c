@@ -14,13 +14,19 @@
 static bool is_power_of_two(int32_t x) { return x > 0 && (x & (x - 1)) == 0; }
 
 wb_status wb_check_dialect(const wb_dialect *dialect) {
-    enum { LEAST = 16, MOST = 256 };
+    enum { LEAST = 16, MOST = 256, MOST_OF_LONG_ROWS = 1024 };
     const int32_t group = dialect->group, least = dialect->is_serial ? 1 : LEAST;
     const int32_t warp = dialect->warp;
     if (group < least || group > MOST || !is_power_of_two(group))
         return wb_fail(WB_ERROR_ARGUMENT,
                        "%s: groups of %d items; a power of two from %d to %d is wanted",
                        dialect->name, group, least, MOST);
+    const int32_t most = dialect->most_group;
+    if (most != 0 && (most < group || most > MOST_OF_LONG_ROWS || !is_power_of_two(most)))
+        return wb_fail(
+            WB_ERROR_ARGUMENT,
+            "%s: up to %d items in a group; a power of two from %d to %d is wanted, or 0",
+            dialect->name, most, group, MOST_OF_LONG_ROWS);
     if (warp == 0 || (!dialect->is_serial && warp <= group && is_power_of_two(warp))) return WB_OK;
     return wb_fail(WB_ERROR_ARGUMENT,
                    "%s: warps of %d items; a power of two up to the group's %d is wanted, or 0",
@@ -278,6 +284,7 @@ static bool fill(wb_source *s, wb_printer *p) {
     uint64_t hash;
     s->launch_count = wb_layout_launches(l);
     s->buffer_count = p->buffers;
+    s->group = l->group;
     s->most_jobs = p->most_jobs;
     if (l->is_split)
         s->scratch_bytes = wb_bytes(l->rows * l->chunks * 8 * reduction_count(&l->program));

@@ -5,10 +5,6 @@
 #include "program/printer.h"
 
 enum {
-    BLOCK =
-        /* elements added up in f32, one after another where the compiler makes no vectors: the
-         * error stays below 1e-6 */
-    64,
     MOST_LOADS = 8,  /* of an item on their way at once */
     MOST_BYTES = 64, /* of them, where loads bring pieces, */
     MOST_COLUMNS = 32,
@@ -116,7 +112,7 @@ static void walk_runs(wb_printer *p, int phase, const bool *needed, bool has_blo
     if (l->decodes && wb_is_positioned(p, needed))
         wb_print(p, "if (run > n%d - c%d) run = n%d - c%d;\n", l->first_column, l->first_column,
                  l->first_column, l->first_column);
-    if (has_blocks) wb_print(p, "if (run > %d) run = %d;\n", BLOCK, BLOCK);
+    if (has_blocks) wb_print(p, "if (run > %d) run = %d;\n", WB_BLOCK_COLUMNS, WB_BLOCK_COLUMNS);
     wb_print_totals(p, phase, WB_TOTALS_CLEAR);
     wb_print(p, "%s\nfor (%s j = 0; j < run; j++) {\n", loop_mark(p), type);
     print_body(p, needed, false);
@@ -175,7 +171,8 @@ static void walk_tiles(wb_printer *p, int phase, const bool *needed, bool has_bl
     const char *type = wb_place_type(p);
     wb_print(p, "for (%s c = first; c < last;) {\n", type);
     if (has_blocks)
-        wb_print(p, "const %s stop = last - c > %d ? c + %d : last;\n", type, BLOCK, BLOCK);
+        wb_print(p, "const %s stop = last - c > %d ? c + %d : last;\n", type, WB_BLOCK_COLUMNS,
+                 WB_BLOCK_COLUMNS);
     wb_print_totals(p, phase, WB_TOTALS_CLEAR);
     wb_print(p, "for (; c < %s; c++) {\n", has_blocks ? "stop" : "last");
     wb_print_column(p, needed);
@@ -199,7 +196,7 @@ static int batch_of(const wb_printer *p, const bool *needed) {
         return batch;
     }
     batch = l->piece;
-    while (batch < MOST_COLUMNS && 2 * batch * l->column_bytes <= MOST_BYTES) batch *= 2;
+    while (batch < MOST_COLUMNS && 2 * batch / l->piece * l->piece_bytes <= MOST_BYTES) batch *= 2;
     while (l->is_map && batch > l->piece && batch * p->dialect->group > l->chunk) batch /= 2;
     return batch;
 }
@@ -244,8 +241,8 @@ static void walk_items(wb_printer *p, int phase, const bool *needed, bool has_bl
     wb_print_first_piece(p);
     wb_print(p, "; %c < last;) {\n", b);
     if (has_blocks)
-        wb_print(p, "const %s stop = last - %c > %d ? %c + %d : last;\n", type, b, BLOCK * step, b,
-                 BLOCK * step);
+        wb_print(p, "const %s stop = last - %c > %d ? %c + %d : last;\n", type, b,
+                 WB_BLOCK_COLUMNS * step, b, WB_BLOCK_COLUMNS * step);
     wb_print_totals(p, phase, WB_TOTALS_CLEAR);
     if (batch > 1) {
         walk_batches(p, needed, batch, step, stop);

@@ -64,6 +64,7 @@ static inline wb_source *render(const wb_program *program, const wb_dialect *dia
     s->text = text_of(r, dialect);
     s->key = hash_of(dialect->prelude) ^ hash_of(s->text);
     s->launch_count = r->launches;
+    s->group = dialect->group;
     for (int i = 0; i < r->launches; i++) {
         (void)snprintf(s->launches[i].entry, sizeof s->launches[i].entry, "k_%d", i);
         s->launches[i].groups = (r->items + dialect->group - 1) / dialect->group;

@@ -36,6 +36,7 @@ const wb_dialect *dialect_of(dialect_kind kind) {
                           .group = 256,
                           .warp = 32,
                           .job_bytes = 4096,
+                          .most_group = 512,
                           .has_f64 = true},
         [DIALECT_HIP] = {.name = "HIP",
                          .prelude = cuda_prelude_text,
