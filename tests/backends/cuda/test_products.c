@@ -151,7 +151,7 @@ static wb_array *multiply_padded(const struct padded *r, const wb_device *device
     y = wb_matmul(a, b);
     if (r->is_biased) y = wb_relu(wb_add(y, wb_reshape(c, r->m)));
     (void)wb_scope_close_leaving(1, &y);
-    return wb_cpu(wb_cast(y, WB_F32));
+    return wb_cast(wb_cpu(y), WB_F32);
 }
 
 static int compare_padded(const struct padded *r) {
