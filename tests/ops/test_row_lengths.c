@@ -161,6 +161,21 @@ static void check_elements(wb_dtype dtype, int64_t count, bool is_shifted) {
     assert_int_equal(wb_scope_close(), WB_OK);
 }
 
+/* Pieces end with the row though the next one begins with a piece. */
+static void rows_of_a_wider_matrix_end_where_they_do(void **state) {
+    (void)state;
+    static const int64_t lengths[] = {127, 250, 381, 1001};
+    for (int d = 0; d < 3; d++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            const rows whole = {dtypes[d], 1024, 6, false},
+                       part = {dtypes[d], lengths[i], 6, false};
+            wb_scope_open();
+            wb_array *x = wb_slice(rows_make(&whole), 0, 0, lengths[i], 1);
+            for (int which = 0; which < RESULTS; which++) check_result(&part, x, (result)which);
+            assert_int_equal(wb_scope_close(), WB_OK);
+        }
+}
+
 static void many_elements_do(void **state) {
     (void)state;
     static const int64_t counts[] = {70001, 131072, 300000, 1100003};
@@ -175,6 +190,7 @@ int main(void) {
         TEST(rows_of_each_length_have_their_sums_and_maxima),
         TEST(many_rows_do),
         TEST(long_rows_do),
+        TEST(rows_of_a_wider_matrix_end_where_they_do),
         TEST(many_elements_do),
     };
     return cmocka_run_group_tests_name("ops/test_row_lengths", tests, NULL, NULL);
