@@ -288,8 +288,8 @@ static int64_t bytes_of_piece(const wb_layout *l, int32_t piece) {
     return bytes;
 }
 
-/* An item's registers have room for its share of the row. Short rows have smaller pieces, so that no
- * item is without. */
+/* An item's registers have room for its share of the row. Short rows have smaller pieces, so that
+ * no item is without. */
 static bool may_hold(wb_layout *l, const wb_dialect *dialect, int64_t most_columns,
                      int64_t most_bytes) {
     const int32_t sharers = wb_layout_sharers(l, dialect);

@@ -129,8 +129,8 @@ void wb_print_shared_totals(wb_printer *p, int phase);
 /* f32, f64, i32 or i64: the suffix in names of functions */
 const char *wb_register_suffix(int type);
 
-/* Elements that are added up in f32, one after another where the compiler makes no vectors: the error
- * stays below 1e-6. */
+/* Elements that are added up in f32, one after another where the compiler makes no vectors: the
+ * error stays below 1e-6. */
 enum { WB_BLOCK_COLUMNS = 64 };
 
 /* ---- walk.c ---- */

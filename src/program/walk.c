@@ -202,8 +202,8 @@ static int batch_of(const wb_printer *p, const bool *needed) {
 }
 
 /* What is left of the columns, fewer than a batch. Places beyond them load the last element once
- * more: a condition on each load would hold up the loads after it, and processors have few registers
- * for conditions. */
+ * more: a condition on each load would hold up the loads after it, and processors have few
+ * registers for conditions. */
 static void print_rest(wb_printer *p, const bool *needed, int batch, const char *stop) {
     const char *type = wb_place_type(p);
     for (int i = 0; i < p->layout.program.ninstructions; i++)
