@@ -110,7 +110,8 @@ void wb_call_reaches(wb_call_source *s, int64_t count) {
 
 void wb_call_scratch(wb_call_source *s, const char *name, int64_t size_bytes) {
     wb_text_add(&s->lines, "#define %s w.v[%d]\n", name, add_word(s, (int64_t)s->scratch_bytes));
-    const int64_t more = wb_call_ceil(size_bytes, ALIGNMENT) * ALIGNMENT;
+    /* of no elements, too: the text names it */
+    const int64_t more = wb_call_ceil(wb_call_most(size_bytes, 1), ALIGNMENT) * ALIGNMENT;
     s->scratch_bytes = s->scratch_bytes == SIZE_MAX /* not even now */
                            ? SIZE_MAX
                            : wb_bytes(wb_plus((int64_t)s->scratch_bytes, more));

@@ -27,9 +27,9 @@ struct dnn_handle_object {
     gpu_stream stream;
 };
 
-/* graphs of attention, of its derivative and of convolutions that ran, the last one's engine; set by
- * the test: the n-th call from now on fails (0: none), the version, how long engines take where time
- * is made up, that the second heuristics propose what the first do; read by the test */
+/* graphs of attention, of its derivative and of convolutions that ran, the last one's engine; set
+ * by the test: the n-th call from now on fails (0: none), the version, how long engines take where
+ * time is made up, that the second heuristics propose what the first do; read by the test */
 extern long fake_dnn_attentions, fake_dnn_derivatives, fake_dnn_convolutions, fake_dnn_engine,
     fake_dnn_fail, fake_dnn_version, fake_dnn_ms[ENGINES], fake_dnn_has_one_list;
 long fake_dnn_attentions, fake_dnn_derivatives, fake_dnn_convolutions, fake_dnn_engine,

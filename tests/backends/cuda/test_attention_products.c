@@ -1,6 +1,6 @@
 /* Attention of the CUDA plugin (and AMD's) by products of the library that stands for cuBLASLt
- * (hipBLASLt), over the fake driver: what is large enough goes there, and the numbers are the CPU's.
- * Each test is a process of its own, since libraries are opened once. */
+ * (hipBLASLt), over the fake driver: what is large enough goes there, and the numbers are the
+ * CPU's. Each test is a process of its own, since libraries are opened once. */
 #include "stand_in.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ typedef struct row {
     wb_dtype dtype;
     int64_t features, values, queries, keys, heads, kv_heads, batch;
     bool is_causal, has_mask, has_bias, is_sliced;
-    int turns; /* entries of the batch, each with two products forward and five backward; 0: a text */
+    int turns; /* entries of the batch, each with two products forward, five backward; 0: a text */
 } row;
 
 static const row rows[] = {
