@@ -176,7 +176,8 @@ typedef struct wb_unit {
      * wb_unit_needed gives the current one. */
     int32_t *needs;
     int64_t need_count;
-    int32_t *members; /* values: those of a program, in order; the one of a call or copy */
+    int64_t user_count; /* entries of other units' lists that name it, at least */
+    int32_t *members;   /* values: those of a program, in order; the one of a call or copy */
     int64_t member_count;
     int32_t before, after; /* its neighbours in the list, which is in order; -1: none */
     wb_unit_kind kind;
@@ -220,7 +221,8 @@ enum { WB_MOST_LOOKS = 128 };
 typedef struct wb_question {
     wb_graph *graph;
     int32_t first, mark, looks;
-    int32_t count; /* units after `first` that would have to be moved */
+    bool goes_later; /* of two to be merged: the earlier one, which only the later one needs */
+    int32_t count;   /* units after `first` that would have to be moved */
     int32_t found[WB_MOST_LOOKS];
 } wb_question;
 
@@ -233,8 +235,8 @@ bool wb_may_come(wb_question *q, int32_t unit);
 bool wb_may_unite(wb_graph *graph, int32_t a, int32_t b, wb_question *q);
 
 /* Does what was answered with yes. wb_move_before moves the units; wb_unite makes the two one in
- * the order, at the place of the earlier one, and `into` needs what both need. False when out of
- * memory. */
+ * the order, at the place of the earlier one unless that goes later, and `into` needs what both
+ * need. False when out of memory. */
 void wb_move_before(wb_question *q);
 bool wb_unite(wb_question *q, int32_t into, int32_t from);
 

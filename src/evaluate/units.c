@@ -5,7 +5,8 @@
  * the search goes from them to the units that they need, but not to units before U; all that it
  * finds must be moved before U (Pearce and Kelly 2006 do the same for a new edge). So only the part
  * of the list in between is searched, and at most WB_MOST_LOOKS units; if the search is given up,
- * the answer is no, which is always safe.
+ * the answer is no, which is always safe. What only one other unit needs can run as late as that
+ * one, and nothing is searched: labels are prepared before a long model, and used by its loss.
  *
  * A question changes nothing. Its answer is valid until a unit is moved, and lists the units to
  * move; an answer need not be used. */
@@ -52,6 +53,7 @@ bool wb_unit_need(wb_graph *graph, int32_t unit, int32_t needed, bool by_view) {
         if (u->needs[i - 1] == need) return true;
     if (!WB_GROW(u->needs, u->need_count, u->need_capacity)) return false;
     u->needs[u->need_count++] = need;
+    unit_at(graph, wb_unit_runs_with(graph, find(graph, needed)))->user_count++;
     return true;
 }
 
@@ -74,7 +76,8 @@ bool wb_unit_reads_view(const wb_graph *graph, int32_t unit, int32_t of) {
 }
 
 bool wb_units_list_needs(wb_graph *graph) {
-    for (int64_t i = 0; i < graph->unit_count; i++) graph->units[i].need_count = 0;
+    for (int64_t i = 0; i < graph->unit_count; i++)
+        graph->units[i].need_count = graph->units[i].user_count = 0;
     for (int64_t i = 0; i < graph->unit_count; i++)
         for (int64_t m = 0; m < graph->units[i].member_count; m++)
             if (!wb_unit_need_inputs(graph, (int32_t)i, graph->units[i].members[m])) return false;
@@ -153,6 +156,7 @@ void wb_ask_before(wb_graph *graph, int32_t unit, wb_question *q) {
     q->graph = graph, q->first = wb_unit_runs_with(graph, unit);
     q->mark = ++graph->search_mark;
     q->count = q->looks = 0;
+    q->goes_later = false;
 }
 
 /* Notes a unit that comes after the first one. False: it is that one, or the search is given up. */
@@ -176,6 +180,14 @@ bool wb_may_come(wb_question *q, int32_t unit) {
     return true;
 }
 
+/* Then the earlier one can run as late as the later one, whatever is between them. */
+static bool is_only_user(const wb_graph *graph, int32_t later, int32_t earlier) {
+    const wb_unit *u = unit_at(graph, later);
+    int64_t entries = 0;
+    for (int64_t i = 0; i < u->need_count; i++) entries += wb_unit_needed(graph, u, i) == earlier;
+    return entries > 0 && entries == unit_at(graph, earlier)->user_count;
+}
+
 bool wb_may_unite(wb_graph *graph, int32_t a, int32_t b, wb_question *q) {
     a = wb_unit_runs_with(graph, a), b = wb_unit_runs_with(graph, b);
     const bool in_order = label_of(graph, a) < label_of(graph, b);
@@ -184,7 +196,9 @@ bool wb_may_unite(wb_graph *graph, int32_t a, int32_t b, wb_question *q) {
     wb_ask_before(graph, in_order ? a : b, q);
     for (int64_t i = 0; i < u->need_count; i++) {
         const int32_t needed = wb_unit_needed(graph, u, i);
-        if (needed != q->first && needed != later && !wb_may_come(q, needed)) return false;
+        if (needed == q->first || needed == later || wb_may_come(q, needed)) continue;
+        q->count = 0;
+        return q->goes_later = is_only_user(graph, later, q->first);
     }
     return true;
 }
@@ -205,14 +219,15 @@ void wb_move_before(wb_question *q) {
     for (int32_t i = 0; i < q->count; i++) insert_before(q->graph, q->found[i], q->first);
 }
 
-/* `into` takes over what `from` needs, and stands where the earlier one stood. */
+/* `into` takes over what `from` needs, and stands where one of the two stood. */
 bool wb_unite(wb_question *q, int32_t into, int32_t from) {
     wb_graph *graph = q->graph;
     const wb_unit *u = unit_at(graph, from);
     for (int64_t i = 0; i < u->need_count; i++)
         if (!wb_unit_need(graph, into, u->needs[i] >> 1, u->needs[i] & 1)) return false;
     wb_move_before(q);
-    if (label_of(graph, from) < label_of(graph, into)) {
+    unit_at(graph, into)->user_count += u->user_count;
+    if ((label_of(graph, from) < label_of(graph, into)) != q->goes_later) {
         unlink_unit(graph, into);
         link_after(graph, into, from);
         unit_at(graph, into)->label = label_of(graph, from);

@@ -3,11 +3,11 @@
 #include "evaluate/graph.h"
 #include "support/support.h"
 
-enum { MOST = 60 };
+enum { MOST = 60, FAR = 2 * WB_MOST_LOOKS };
 
 typedef struct fixture {
     wb_graph graph;
-    wb_unit units[MOST];
+    wb_unit units[FAR];
 } fixture;
 
 static void begin(fixture *f) { *f = (fixture){.graph = {.first_unit = -1, .last_unit = -1}}; }
@@ -160,10 +160,38 @@ static void labels_never_run_out(void **state) {
     wb_release(graph.units);
 }
 
+/* A model of many units, and what is prepared before it for the last of them. */
+static void what_only_one_needs_may_go_far(void **state) {
+    (void)state;
+    for (int has_other_user = 0; has_other_user < 2; has_other_user++) {
+        fixture f;
+        wb_question q;
+        begin(&f);
+        const int32_t early = add(&f);
+        while (f.graph.unit_count < FAR - 2) {
+            const int32_t u = add(&f);
+            if (u > 1) assert_true(wb_unit_need(&f.graph, u, u - 1, false));
+        }
+        const int32_t other = add(&f), late = add(&f);
+        if (has_other_user) assert_true(wb_unit_need(&f.graph, other, early, false));
+        assert_true(wb_unit_need(&f.graph, late, early, false));
+        assert_true(wb_unit_need(&f.graph, late, other - 1, false));
+        assert_int_equal(wb_may_unite(&f.graph, late, early, &q), !has_other_user);
+        if (!has_other_user) {
+            assert_true(wb_unite(&q, late, early));
+            f.units[early].merged_into = late;
+            assert_int_equal(f.graph.last_unit, late);
+        }
+        check_order(&f);
+        end(&f);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(units_become_one_where_no_third_lies_between),
         cmocka_unit_test(a_unit_comes_before_what_it_does_not_need),
+        cmocka_unit_test(what_only_one_needs_may_go_far),
         cmocka_unit_test_prestate(labels_never_run_out, NULL),
         cmocka_unit_test_prestate(labels_never_run_out, (void *)(uintptr_t) "last"),
         cmocka_unit_test_prestate(labels_never_run_out, (void *)(uintptr_t) "random")};
