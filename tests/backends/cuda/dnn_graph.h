@@ -78,7 +78,8 @@ static bool is_aligned_throughout(const object *tensor, const void *pointer) {
     const int64_t *strides = value(tensor, DNN_TENSOR_STRIDES);
     bool all = is_aligned(tensor, pointer);
     for (int d = 0; d < 4 && type_of(tensor) != DNN_F32; d++)
-        all = all && (strides[d] == 1 || is_aligned(tensor, (const char *)NULL + 2 * strides[d]));
+        all = all &&
+              (strides[d] == 1 || is_aligned(tensor, (const void *)(uintptr_t)(2 * strides[d])));
     return all;
 }
 
