@@ -63,7 +63,7 @@ typedef struct wb_gpu_vendor {
     size_t driver_symbol_count, compiler_symbol_count;
     const char *options[WB_GPU_MOST_OPTIONS]; /* of every compilation; ended by NULL */
     const char *hiding[4];                    /* variables that hide devices; ended by NULL */
-    int64_t most_groups;                      /* of a launch of WB_GPU_GROUP threads each */
+    int64_t most_threads;                     /* of a launch */
     bool uses_graphs;                         /* unless WEBER_GRAPHS says otherwise */
     int attribute_units; /* number of the attribute that counts multiprocessors */
 

@@ -261,13 +261,13 @@ int wb_layout_launches(const wb_layout *l) {
 /* A map over many long rows, not all of it dense, is walked row by row: where an element is in the
  * other dimensions is found once for the row, and not by divisions for each element. */
 static bool goes_by_rows(const wb_program *p, const wb_dialect *dialect) {
-    enum { LONG = 256, MANY = 256 };
+    enum { LONG = 256, MANY = 256, MOST = 1 << 22 /* groups of a launch */ };
     int64_t rows = 1;
     bool is_dense = true;
     for (int d = 1; d < p->ndim; d++) rows *= p->sizes[d];
     for (int a = 0; a < p->naccesses; a++) is_dense = is_dense && is_linear(p, &p->accesses[a]);
     return !dialect->is_serial && !p->is_update && !is_dense && p->ndim > 1 &&
-           p->sizes[0] >= LONG && rows >= MANY;
+           p->sizes[0] >= LONG && rows >= MANY && rows <= MOST;
 }
 
 /* ---- pieces of rows ---- */
@@ -306,6 +306,7 @@ static bool may_hold(wb_layout *l, const wb_dialect *dialect, int64_t most_colum
 static bool hold(wb_layout *l, const wb_dialect *dialect) {
     enum { COLUMNS = 32, BYTES = 320, LONG_COLUMNS = 104, LONG_BYTES = 416 };
     const wb_walk walk = l->walk;
+    const int64_t row_units = l->row_units, units = l->units;
     if (l->is_map || l->is_split || l->decodes || l->columns == 0) return false;
     if (may_hold(l, dialect, COLUMNS, BYTES)) return true;
     l->walk = WB_WALK_GROUPS;
@@ -314,6 +315,7 @@ static bool hold(wb_layout *l, const wb_dialect *dialect) {
     l->group = dialect->most_group ? dialect->most_group : dialect->group;
     if (walk == WB_WALK_GROUPS && may_hold(l, dialect, LONG_COLUMNS, LONG_BYTES)) return true;
     l->walk = walk, l->group = dialect->group;
+    l->row_units = row_units, l->units = units;
     return false;
 }
 

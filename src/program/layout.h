@@ -30,7 +30,7 @@ typedef struct wb_layout {
     bool *is_linear;    /* by access: its offset is the number of the column; only in maps */
     wb_walk walk;
     bool is_map;           /* no row values */
-    bool is_map_of_rows;   /* nor here, but it is walked by rows: its first dimension */
+    bool is_map_of_rows;   /* a map that is walked row by row: columns are dimension 0; no is_map */
     bool is_wide;          /* places need 64 bits */
     bool has_long_runs;    /* serial: the innermost loops are */
     bool decodes;          /* positions in more than one dimension of the columns are needed */

@@ -5,8 +5,8 @@
  * Pieces of neighbouring items lie side by side. Which an item has, and so the order of sums, does
  * not depend on how they are moved. The loops have fixed lengths and are written out, so that
  * arrays become registers, and what two phases compute alike from what is held the compiler
- * computes once. So items that have no last piece load and compute some other one; they add up and
- * store nothing of it. */
+ * computes once. An item whose last piece lies beyond the row loads the row's last piece instead,
+ * and neither adds it to sums nor stores it. */
 #include <weber/dtype.h>
 
 #include "program/printer.h"

@@ -184,7 +184,7 @@ const wb_gpu_vendor wb_gpu_vendor_table = {
     .compiler_symbol_count = sizeof compiler_symbols / sizeof *compiler_symbols,
     .options = {"--std=c++17", "--disable-warnings"},
     .hiding = {"CUDA_VISIBLE_DEVICES"},
-    .most_groups = INT32_MAX,
+    .most_threads = (int64_t)INT32_MAX * WB_GPU_GROUP, /* INT32_MAX groups */
     .uses_graphs = true,
     .attribute_units = GPU_CUDA_UNITS,
     .compiler_names = compiler_names,
