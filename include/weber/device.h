@@ -39,7 +39,11 @@ WB_API wb_status wb_device_sync(const wb_device *device);
  * a bias, an activation. Compilers fuse a multiplication and an addition into one instruction. So
  * on these devices results may differ by a rounding for arrays that are computed again
  * (wb_recompute), for a loop instead of a scan, or for a plan without fusion (WEBER_FUSE=0,
- * WEBER_EAGER=1). */
+ * WEBER_EAGER=1).
+ *
+ * On NVIDIA the ways to compute a convolution are timed once for each shape, and the choice is kept
+ * on disk. Until all shapes of a program are there, another process may choose another way;
+ * WEBER_TUNE=0 takes the library's first one, always. */
 
 /* "CPU", "OpenCL(0)". */
 WB_API const char *wb_device_name(const wb_device *device);

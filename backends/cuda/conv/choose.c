@@ -12,7 +12,7 @@
 
 enum {
     NAME_BYTES = 768,
-    KEPT_FORMAT = 1, /* counted up where another way of ours has become faster */
+    KEPT_FORMAT = 2, /* counted up where another way of ours has become faster */
     MOST_SHAPES =
         200, /* all that a device spends is the time of so many: sizes may always change */
     RIVALS = WB_CONV_WAYS - 1
@@ -37,6 +37,7 @@ typedef struct choosing {
     wb_bench bench;
     int count;
     bool is_timed; /* all of them, or as many as there was time for */
+    bool is_stale; /* what was on the disk */
 } choosing;
 
 /* ---- on disk ---- */
@@ -68,7 +69,9 @@ static bool read_choice(choosing *c) {
     const bool is_whole = bytes == sizeof c->choice;
     if (is_whole) memcpy(&c->choice, data, bytes);
     wb_gpu_host->release(data);
-    return is_whole && c->choice.way >= 0 && c->choice.way < WB_CONV_WAYS;
+    /* with more time now others may be found */
+    return is_whole && c->choice.way >= 0 && c->choice.way < WB_CONV_WAYS &&
+           c->choice.tune_ms >= c->device->tune_ms;
 }
 
 static void write_choice(const choosing *c) {
@@ -173,18 +176,22 @@ static wb_gpu_outcome make_fastest(void *context, void *handle, wb_conv_plan *pl
     if (!wb_bench_open(&c->bench, c->device, c->shape)) return library->make(handle, plan);
     const wb_gpu_outcome o = library->propose(handle, c->shape, offer, c);
     c->device->tuned_ms += (int64_t)wb_bench_close(&c->bench) + 1;
-    c->is_timed = !o.error && c->count > 0 && !c->bench.is_short;
+    c->is_timed =
+        !o.error && c->count > 0 && !c->bench.is_short && isfinite(plan->choice.microseconds);
+    plan->choice.tune_ms = c->device->tune_ms;
     c->choice = plan->choice;
     return o;
 }
 
-/* An entry of the disk may name what the library has no more, or calls otherwise. */
+/* An entry of the disk may name what the library has no more, or calls otherwise: no plan then. */
 static wb_gpu_outcome make_known(void *context, void *handle, wb_conv_plan *plan) {
     choosing *c = context;
     plan->choice = c->choice;
     if (c->choice.way != WB_CONV_LIBRARY) return (wb_gpu_outcome){.error = NULL};
     const wb_gpu_outcome o = library->make(handle, plan);
-    return o.error || plan->by ? o : make_fastest(context, handle, plan);
+    if (o.error || plan->by) return o;
+    c->is_stale = true;
+    return (wb_gpu_outcome){.call = "a kept choice", .error = "the library has it no more"};
 }
 
 /* ---- choosing ---- */
@@ -230,19 +237,33 @@ static bool is_settled(const choosing *c) {
            wb_conv_plan_is_known(c->device, c->shape);
 }
 
+/* False: there is nothing on the disk, or nothing that works. */
+static bool take_kept(choosing *c, wb_conv_plan **plan, wb_gpu_outcome *o) {
+    if (!read_choice(c)) return false;
+    *plan = wb_conv_plan_by(c->device, c->shape, make_known, c, o);
+    if (c->is_stale) {
+        *o = (wb_gpu_outcome){.error = NULL};
+        c->choice = (wb_conv_choice){.way = WB_CONV_LIBRARY};
+        return false;
+    }
+    tell(c);
+    return true;
+}
+
 /* False with an error recorded. */
 static bool find_plan(choosing *c, const wb_call *call, wb_conv_plan **plan, wb_gpu_outcome *o) {
     wb_gpu_device *device = c->device;
-    const bool is_open = !is_settled(c), is_kept = is_open && read_choice(c),
-               is_timed = is_open && !is_kept && device->tuned_ms < MOST_SHAPES * device->tune_ms;
+    const bool is_open = !is_settled(c);
+    if (is_open && take_kept(c, plan, o)) return true;
+    const bool is_timed = is_open && device->tuned_ms < MOST_SHAPES * device->tune_ms;
     const bool done = !is_timed || make_rivals(c, call);
-    if (done && (is_timed || is_kept))
-        *plan = wb_conv_plan_by(device, c->shape, is_kept ? make_known : make_fastest, c, o);
+    if (done && is_timed)
+        *plan = wb_conv_plan_by(device, c->shape, make_fastest, c, o);
     else if (done)
         *plan = wb_conv_plan_get(device, c->shape, o);
     release_rivals(c);
     if (c->is_timed) write_choice(c);
-    if (c->is_timed || is_kept) tell(c);
+    if (c->is_timed) tell(c);
     return done;
 }
 

@@ -87,9 +87,10 @@ typedef enum wb_conv_way {
 typedef struct wb_conv_choice {
     int32_t way, source, index, engine;
     double microseconds; /* 0: not timed */
+    int64_t tune_ms;     /* as long as ways could be timed then */
 } wb_conv_choice;
 
-/* The same shape gets the same plan until the device is closed. */
+/* The same shape gets the same plan until the device is closed, or 512 others are kept. */
 typedef struct wb_conv_plan {
     struct wb_conv_plan *next;
     wb_conv_shape shape;

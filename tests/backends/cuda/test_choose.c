@@ -152,6 +152,13 @@ static void without_timing_the_first_proposal_is_taken(void **state) {
     assert_int_equal(run_with("WEBER_TUNE", "0", compare_heuristics), 0);
 }
 
+/* It would be another one in the next process. */
+static void where_no_choice_is_kept_the_first_proposal_is_taken(void **state) {
+    (void)state;
+    (void)setenv("WEBER_CACHE", "", 1);
+    assert_int_equal(run_with("WEBER_TUNE", "", compare_heuristics), 0);
+}
+
 /* ---- in all ---- */
 
 enum { FEW_SHAPES = 2, MANY_SHAPES = 1000 };
@@ -334,11 +341,21 @@ static int compare_stale(void) {
     return (compare(NULL) != 0) + check_taken(HIDDEN);
 }
 
+/* Then all ways are compared, not the library's alone. */
+static int compare_stale_text(void) {
+    set_costs(&all_costs[3]);
+    *counter("fake_dnn_has_one_list") = 1;
+    return (compare(NULL) != 0) + check_taken(0);
+}
+
 static void a_choice_by_other_lists_is_made_again(void **state) {
     (void)state;
     (void)setenv("WEBER_CACHE", path_of("lists"), 1);
     assert_int_equal(run_with("WEBER_TUNE", "100000", compare_first), 0);
     assert_int_equal(run_with("WEBER_TUNE", "100000", compare_stale), 0);
+    (void)setenv("WEBER_CACHE", path_of("lists-text"), 1);
+    assert_int_equal(run_with("WEBER_TUNE", "100000", compare_first), 0);
+    assert_int_equal(run_with("WEBER_TUNE", "100000", compare_stale_text), 0);
 }
 
 static void a_text_is_known_to_other_processes(void **state) {
@@ -441,6 +458,7 @@ int main(void) {
         cmocka_unit_test(convolutions_are_products_where_these_are_faster),
         cmocka_unit_test(sizes_that_always_change_are_not_timed_for_ever),
         cmocka_unit_test(without_timing_the_first_proposal_is_taken),
+        cmocka_unit_test(where_no_choice_is_kept_the_first_proposal_is_taken),
         cmocka_unit_test(a_choice_is_known_to_other_processes),
         cmocka_unit_test(a_choice_by_other_lists_is_made_again),
         cmocka_unit_test(a_text_is_known_to_other_processes),
