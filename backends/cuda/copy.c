@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* One that goes on where the last one ends belongs to it. */
+/* A dimension that continues the one before in both arrays is joined to it. */
 void wb_gpu_box_add(wb_gpu_box *c, int64_t size, int64_t from, int64_t to) {
     const int last = c->ndim - 1;
     if (c->ndim > 0 && size == 1) return;

@@ -6,7 +6,8 @@
 
 enum { WB_COPY_DIMENSIONS = 8 };
 
-/* Begin with zeros. In elements. */
+/* A box of elements: its sizes, and where it lies in both arrays (strides, offsets), in elements.
+ * Begin with {.ndim = 0}. */
 typedef struct wb_gpu_box {
     int ndim;
     int64_t sizes[WB_COPY_DIMENSIONS], from[WB_COPY_DIMENSIONS], to[WB_COPY_DIMENSIONS];

@@ -173,7 +173,7 @@ static bool fits(const wb_source *source) {
 
 static bool can_launch(const wb_source *source) {
     for (int i = 0; i < source->launch_count; i++)
-        if (source->launches[i].groups > wb_gpu_vendor_table.most_groups) {
+        if (source->launches[i].groups > wb_gpu_vendor_table.most_threads / source->group) {
             (void)wb_gpu_host->fail(WB_ERROR_ARGUMENT, "%s: %lld groups are too many for a launch",
                                     source->launches[i].entry,
                                     (long long)source->launches[i].groups);
@@ -225,7 +225,7 @@ void *wb_gpu_lower(void *any, const wb_call *call, const wb_program *epilogue, i
     }
     if (!wb_gpu_host->has_text(call, &device->dialect)) {
         (void)wb_gpu_host->fail(WB_ERROR_DEVICE,
-                                "%s: a library took attention in halves, and does not any more",
+                                "%s: attention: a library said that it takes it, and does not",
                                 wb_gpu_vendor_table.backend);
         return NULL;
     }
@@ -250,6 +250,13 @@ void wb_gpu_release(void *any) {
 }
 
 /* ---- parts ---- */
+
+int64_t wb_gpu_most_scratch_bytes(const wb_gpu_device *device) {
+    enum { MOST = 1 << 30, PART = 64 };
+    size_t memory_bytes = 0;
+    if (gpu.DeviceTotalMem(&memory_bytes, device->ordinal) != GPU_SUCCESS) return 0;
+    return (int64_t)(memory_bytes / PART < MOST ? memory_bytes / PART : MOST);
+}
 
 bool wb_gpu_part_works(const char *part, char *reason, size_t reason_bytes) {
     for (int i = 0; wb_gpu_parts[i]; i++)

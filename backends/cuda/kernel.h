@@ -82,6 +82,10 @@ extern const wb_gpu_part *const wb_gpu_parts[];
 /* The call's text as a kernel, as if there were no libraries. NULL as wb_backend.lower gives it. */
 wb_gpu_kernel *wb_gpu_text_of_call(wb_gpu_device *device, const wb_call *call);
 
+/* What a call may take at once for intermediate results that need not be stored: 1/64 of the
+ * device's memory, at most 1 GiB. */
+int64_t wb_gpu_most_scratch_bytes(const wb_gpu_device *device);
+
 bool wb_gpu_part_works(const char *part, char *reason, size_t reason_bytes);
 
 /* What a part keeps for each device. */

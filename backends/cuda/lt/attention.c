@@ -5,14 +5,13 @@
  *     backward    S = K'Q,  dW = V'dY,  W and dS from these,  dV = dY W',  dK = Q dS',  dQ = K dS
  *
  * each for all heads of an entry of the batch in one call of the library, or for as many as have
- * scores within MOST_BYTES. What is between the products is a text (in_products of
+ * scores within wb_gpu_most_scratch_bytes. What is between the products is a text (in_products of
  * wb_attention_call). Sums have one order: nothing is added to what another product wrote. */
 #include <string.h>
 
 #include "lt.h"
 
 enum {
-    MOST_BYTES = 1 << 29,        /* of scores, weights and their cotangents */
     MOST_KEYS = 1 << 14,         /* of a row that a group holds in registers */
     FEWEST_OPERATIONS = 1 << 27, /* of a product: below, the text's few launches are faster */
     SCRATCH_ALIGNMENT = 256,
@@ -90,15 +89,16 @@ static int64_t scratch_of_head(const wb_call *call) {
 }
 
 /* The largest equal part of the heads whose scores there is memory for; 0: not one. */
-static int64_t block_of(const wb_call *call) {
+static int64_t block_of(const wb_gpu_device *device, const wb_call *call) {
+    const int64_t most = wb_gpu_most_scratch_bytes(device);
     const int64_t heads = heads_of(&call->attention), bytes = scratch_of_head(call);
     for (int64_t parts = 1; parts <= heads; parts++)
-        if (heads % parts == 0 && heads / parts * bytes <= MOST_BYTES) return heads / parts;
+        if (heads % parts == 0 && heads / parts * bytes <= most) return heads / parts;
     return 0;
 }
 
 /* Heads that share keys would add to the same gradient. */
-static bool suits(const wb_call *call) {
+static bool suits(const wb_gpu_device *device, const wb_call *call) {
     const wb_attention_call *a = &call->attention;
     char reason[256];
     if ((call->kind != WB_CALL_attention && !is_backward(call)) || a->kv_heads != a->heads ||
@@ -106,13 +106,8 @@ static bool suits(const wb_call *call) {
         a->dv < 1 || (is_half(call) && a->has_bias))
         return false;
     const double operations = 2.0 * (double)a->queries * (double)a->keys * (double)a->dk;
-    return (double)block_of(call) * operations >= FEWEST_OPERATIONS &&
+    return (double)block_of(device, call) * operations >= FEWEST_OPERATIONS &&
            wb_lt_load(reason, sizeof reason);
-}
-
-bool wb_lt_takes_attention(wb_gpu_device *device, const wb_call *call) {
-    (void)device;
-    return suits(call);
 }
 
 /* ---- running ---- */
@@ -277,6 +272,9 @@ static bool make_products(attention_kernel *k) {
         wb_lt_ready *ready = &k->products[i];
         set_shape(k, &list[i], &ready->shape);
         const wb_gpu_outcome o = wb_lt_make_ready(k->kernel.device, ready);
+        if (o.error)
+            wb_gpu_host->log(WB_LOG_DEBUG, "%s: attention without " LT_LIBRARY ": %s: %s",
+                             wb_gpu_vendor_table.backend, o.call, o.error);
         if (o.error || !ready->choices.has_any) return false;
         const int64_t bytes = (int64_t)wb_lt_workspace_bytes(ready);
         if (bytes > k->workspace_bytes) k->workspace_bytes = bytes;
@@ -301,25 +299,45 @@ static void release_attention(wb_gpu_kernel *kernel) {
     wb_gpu_host->release(k);
 }
 
-wb_gpu_answer wb_lt_lower_attention(wb_gpu_device *device, const wb_call *call,
-                                    const wb_program *epilogue, int split, wb_gpu_kernel **kernel) {
-    (void)split;
-    if (!suits(call)) return WB_GPU_PASS;
-    attention_kernel *k = epilogue ? NULL : wb_gpu_host->alloc(sizeof *k);
-    if (!k) return epilogue ? WB_GPU_APART : WB_GPU_TAKEN;
+/* With its products, but without the text. NULL where the library has not all of them, or out of
+ * memory. */
+static attention_kernel *kernel_new(wb_gpu_device *device, const wb_call *call) {
+    attention_kernel *k = wb_gpu_host->alloc(sizeof *k);
+    if (!k) return NULL;
     wb_gpu_kernel_init(&k->kernel, device);
     k->kernel.run = run_attention, k->kernel.release = release_attention;
-    k->call = *call, k->heads = heads_of(&call->attention), k->block = block_of(call);
+    k->call = *call, k->heads = heads_of(&call->attention), k->block = block_of(device, call);
     k->turns = call->attention.heads > 1 ? call->attention.batch : 1;
     place_arrays(k);
     (void)place_scratch(k); /* sizes, which the products want */
-    const bool has_products = make_products(k);
-    if (has_products) k->kernel.scratch_bytes = (size_t)place_scratch(k);
-    k->text = has_products ? text_of(k) : NULL;
-    if (k->text) {
-        *kernel = &k->kernel;
-        return WB_GPU_TAKEN;
+    if (make_products(k)) {
+        k->kernel.scratch_bytes = (size_t)place_scratch(k);
+        return k;
     }
     release_attention(&k->kernel);
-    return has_products ? WB_GPU_TAKEN : WB_GPU_PASS;
+    return NULL;
+}
+
+/* What has no text is taken only if all of its products are seen to be there. */
+bool wb_lt_takes_attention(wb_gpu_device *device, const wb_call *call) {
+    if (!suits(device, call)) return false;
+    if (wb_gpu_host->has_text(call, &device->dialect)) return true;
+    attention_kernel *k = kernel_new(device, call);
+    if (k) release_attention(&k->kernel);
+    return k != NULL;
+}
+
+wb_gpu_answer wb_lt_lower_attention(wb_gpu_device *device, const wb_call *call,
+                                    const wb_program *epilogue, int split, wb_gpu_kernel **kernel) {
+    (void)split;
+    if (!suits(device, call)) return WB_GPU_PASS;
+    if (epilogue) return WB_GPU_APART;
+    attention_kernel *k = kernel_new(device, call);
+    if (!k) return WB_GPU_PASS;
+    k->text = text_of(k);
+    if (k->text)
+        *kernel = &k->kernel;
+    else
+        release_attention(&k->kernel);
+    return WB_GPU_TAKEN;
 }

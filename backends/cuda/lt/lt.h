@@ -101,7 +101,7 @@ wb_gpu_outcome wb_lt_run(const wb_lt_ready *ready, const gpu_pointer at[3], gpu_
 
 /* ---- sizes that are no multiples of 16 bytes (pad.c) ---- */
 
-/* Of A, B and C: what copies it to or from scratch memory, where it has more rows and columns. */
+/* Operands that are computed on as larger copies in scratch memory: A, B and C. */
 typedef struct wb_lt_padding {
     wb_gpu_kernel *copies[3]; /* NULL: it is used where it is */
     wb_gpu_kernel *zeros[2];  /* what A and B have more along k; NULL: nothing */

@@ -1,7 +1,8 @@
 /* Large products whose sizes are no multiples of 16 bytes, as 50,257 halves. The library's fast
  * kernels load 16 bytes at once, so that columns must begin and end there; without them a product
  * takes five times as long (an H200, 768 x 50,257 x 8,192 in bf16: 5.1 ms, and 0.9 ms for 50,264).
- * Operands are copied to scratch memory with more rows and columns. What is added to k is 0 in both
+ * Operands are copied to scratch memory with more rows and columns, if there is room
+ * (wb_gpu_most_scratch_bytes). What is added to k is 0 in both
  * A and B; what is added to m and n is computed and left out of the result. */
 #include "../copy.h"
 #include "lt.h"
@@ -54,6 +55,14 @@ static bool is_worth_it(const wb_lt_shape *s, const stored from[3], const stored
     return (double)s->m * (double)s->n * (double)s->k > elements * MULTIPLICATIONS_FOR_A_COPY;
 }
 
+static int64_t bytes_moved(const wb_lt_shape *s, const stored from[3], const stored to[3],
+                           int64_t unit) {
+    int64_t bytes = 0;
+    for (int i = 0; i < 3; i++)
+        if (moves(&from[i], &to[i], unit)) bytes += to[i].rows * to[i].columns * bytes_of(s->dtype);
+    return bytes;
+}
+
 /* Reserves the bytes. Returns where they are. */
 static int64_t reserve(int64_t *scratch_bytes, int64_t bytes) {
     const int64_t at = *scratch_bytes;
@@ -99,7 +108,9 @@ bool wb_lt_pad(wb_gpu_device *device, wb_lt_shape *shape, wb_lt_padding *padding
     wb_lt_shape wide = widened(shape, unit);
     stored from[3], to[3];
     operands_of(shape, from), operands_of(&wide, to);
-    if (!may_move(shape, &wide) || !is_worth_it(shape, from, to, unit)) return true;
+    if (!may_move(shape, &wide) || !is_worth_it(shape, from, to, unit) ||
+        bytes_moved(shape, from, to, unit) > wb_gpu_most_scratch_bytes(device))
+        return true;
     int64_t *const leading[3] = {&wide.lda, &wide.ldb, &wide.ldc};
     padding->zero_bytes = reserve(scratch_bytes, ZERO_BYTES);
     for (int i = 0; i < 3; i++) {

@@ -3,7 +3,7 @@
  *
  * The derivative is the graph whose last product writes dq: it stores a number in halves for each
  * query and key of each head, where engines that need not add the parts of dq in the order in which
- * their groups end. So that this stays below 1/64 of the device's memory and 1 GiB, large calls run
+ * their groups end. So that this stays within wb_gpu_most_scratch_bytes, large calls run
  * a part of the batch, or of the heads, after the other.
  *
  * q, k and v that are slices of wider arrays are read where they lie; where cuDNN does not, dense
@@ -14,15 +14,13 @@
 #include "cudnn.h"
 
 enum {
-    FEATURES_UNIT = 8,      /* both kinds of features are multiples of it */
-    FAULTY_FROM = 91000,    /* 9.10.0 and 9.10.1 have attention that is known to be wrong */
-    FAULTY_BEFORE = 91002,  /* (cudnn-frontend, sdpa_support_surface.h) */
-    WHOLE_TILES_TO = 91500, /* up to 9.15.0 the derivative needs keys in whole tiles */
-    KEYS_UNIT = 128,        /* (cudnn-frontend pads them then) */
-    MOST_FEATURES = 128,    /* of the derivative: what all engines have */
-    SUMS_UNIT = 4,          /* sums of as many queries keep the alignment */
-    MOST_STORED_BYTES = 1 << 30,
-    MOST_STORED_PART = 64,   /* of the device's memory */
+    FEATURES_UNIT = 8,       /* both kinds of features are multiples of it */
+    FAULTY_FROM = 91000,     /* 9.10.0 and 9.10.1 have attention that is known to be wrong */
+    FAULTY_BEFORE = 91002,   /* (cudnn-frontend, sdpa_support_surface.h) */
+    WHOLE_TILES_TO = 91500,  /* up to 9.15.0 the derivative needs keys in whole tiles */
+    KEYS_UNIT = 128,         /* (cudnn-frontend pads them then) */
+    MOST_FEATURES = 128,     /* of the derivative: what all engines have */
+    SUMS_UNIT = 4,           /* sums of as many queries keep the alignment */
     SCRATCH_ALIGNMENT = 256, /* of what follows its workspace */
 };
 
@@ -46,7 +44,7 @@ static tensor_range range_of(int32_t kind) {
 
 /* ---- which ---- */
 
-/* Before the operands have places their strides are 0. */
+/* 0: dense (plan_as_it_lies). */
 static void set_strides(int64_t to[2], const int64_t from[2], int64_t row, int64_t length) {
     to[0] = from[0] ? from[0] : row;
     to[1] = from[0] ? from[1] : row * length;
@@ -77,13 +75,6 @@ static int64_t largest_divisor_below(int64_t n) {
     return d;
 }
 
-static int64_t most_stored(const wb_gpu_device *device) {
-    size_t memory_bytes = 0;
-    if (gpu.DeviceTotalMem(&memory_bytes, device->ordinal) != GPU_SUCCESS) return 0;
-    const int64_t part = (int64_t)memory_bytes / MOST_STORED_PART;
-    return part < MOST_STORED_BYTES ? part : MOST_STORED_BYTES;
-}
-
 /* To the largest part of the batch, or of an entry's heads, that may be stored at once. False: not
  * even a head may, or parts of the sums would not be aligned. */
 static bool cut(wb_attention_shape *a, int64_t most_bytes) {
@@ -103,7 +94,7 @@ static bool cut(wb_attention_shape *a, int64_t most_bytes) {
 static bool suits_derivative(const wb_gpu_device *device, wb_attention_shape *a) {
     return a->dk <= MOST_FEATURES && a->dv <= MOST_FEATURES && (a->queries > 1 || a->keys > 1) &&
            (a->keys % KEYS_UNIT == 0 || dnn.GetVersion() > WHOLE_TILES_TO) &&
-           cut(a, most_stored(device));
+           cut(a, wb_gpu_most_scratch_bytes(device));
 }
 
 static bool is_faulty(void) {

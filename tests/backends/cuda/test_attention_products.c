@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "support/support.h"
 
@@ -13,24 +14,38 @@ typedef struct row {
     wb_dtype dtype;
     int64_t features, values, queries, keys, heads, kv_heads, batch;
     bool is_causal, has_mask, has_bias, is_sliced;
-    int turns; /* entries of the batch, each with two products forward, five backward; 0: a text */
+    int products; /* 7 for each entry of the batch, two of them forward; 0: a text */
 } row;
 
 static const row rows[] = {
-    {"causal heads", WB_F32, 32, 16, 512, 512, 8, 8, 2, .is_causal = true, .turns = 2},
+    {"causal heads", WB_F32, 32, 16, 512, 512, 8, 8, 2, .is_causal = true, .products = 14},
     {"a mask and a bias", WB_F32, 64, 64, 512, 521, 4, 4, 2, .has_mask = true, .has_bias = true,
-     .turns = 2},
-    {"a head, whose entries are taken together", WB_F32, 32, 32, 512, 516, 1, 1, 8, .turns = 1},
-    {"rows that a group shares", WB_F32, 64, 8, 1030, 1035, 1, 1, 1, .is_causal = true, .turns = 1},
-    {"slices", WB_F32, 32, 32, 512, 512, 8, 8, 1, .is_causal = true, .is_sliced = true, .turns = 1},
-    {"f64", WB_F64, 32, 32, 512, 512, 8, 8, 1, .is_causal = true, .turns = 1},
-    {"bf16", WB_BF16, 32, 32, 512, 512, 8, 8, 1, .is_causal = true, .turns = 1},
-    {"bf16 with a mask", WB_BF16, 64, 64, 500, 600, 4, 4, 1, .has_mask = true, .turns = 1},
-    {"few operations", WB_F32, 32, 32, 64, 64, 8, 8, 1, .turns = 0},
-    {"heads that share keys", WB_F32, 32, 32, 512, 512, 8, 4, 1, .turns = 0},
+     .products = 14},
+    {"a head, whose entries are taken together", WB_F32, 32, 32, 512, 516, 1, 1, 8, .products = 7},
+    {"rows that a group shares", WB_F32, 64, 8, 1030, 1035, 1, 1, 1, .is_causal = true,
+     .products = 7},
+    {"slices", WB_F32, 32, 32, 512, 512, 8, 8, 1, .is_causal = true, .is_sliced = true,
+     .products = 7},
+    {"f64", WB_F64, 32, 32, 512, 512, 8, 8, 1, .is_causal = true, .products = 7},
+    {"bf16", WB_BF16, 32, 32, 512, 512, 8, 8, 1, .is_causal = true, .products = 7},
+    {"bf16 with a mask", WB_BF16, 64, 64, 500, 600, 4, 4, 1, .has_mask = true, .products = 7},
+    {"few operations", WB_F32, 32, 32, 64, 64, 8, 8, 1, .products = 0},
+    {"heads that share keys", WB_F32, 32, 32, 512, 512, 8, 4, 1, .products = 0},
 };
 
-enum { ROWS = sizeof rows / sizeof *rows, RESULTS = 4 };
+/* Where there is room for the scores of half of the heads: 5 products for each half, backward. */
+static const row cut_rows[] = {
+    {"blocks of heads", WB_F32, 64, 64, 512, 512, 8, 8, 2, .has_mask = true, .has_bias = true,
+     .products = 2 * 12},
+    {"blocks of entries", WB_F32, 64, 64, 512, 512, 1, 1, 8, .has_mask = true, .has_bias = true,
+     .products = 12},
+};
+
+enum {
+    ROWS = sizeof rows / sizeof *rows,
+    CUT_ROWS = sizeof cut_rows / sizeof *cut_rows,
+    RESULTS = 4
+};
 
 static wb_array *numbers(const row *r, const wb_device *device, int64_t features, int64_t length) {
     wb_array *x =
@@ -96,8 +111,8 @@ static int compare(const row *r) {
             print_error("%s: result %d is %g apart\n", r->name, i, difference(got[i], wanted[i]));
             faults++;
         }
-    if (*products - before != 7 * r->turns) {
-        print_error("%s: %ld products, not %d\n", r->name, *products - before, 7 * r->turns);
+    if (*products - before != r->products) {
+        print_error("%s: %ld products, not %d\n", r->name, *products - before, r->products);
         faults++;
     }
     (void)wb_scope_close();
@@ -110,8 +125,49 @@ static int compare_all(void) {
     return faults + (fake_count_now().complaints != 0) + (*counter("fake_lt_invalid") != 0);
 }
 
+static int compare_cut(void) {
+    int faults = 0;
+    for (int i = 0; i < CUT_ROWS; i++) faults += compare(&cut_rows[i]);
+    return faults + (fake_count_now().complaints != 0) + (*counter("fake_lt_invalid") != 0);
+}
+
+static void scores_for_which_there_is_no_room_are_cut(void **state) {
+    (void)state;
+    (void)setenv("FAKE_CUDA_MEMORY", "800000000", 1); /* of which 1/64 may be scores */
+    assert_int_equal(run_with(LT_VARIABLE, stand_in, compare_cut), 0);
+}
+
+static long failing;
+
+/* What fails before it runs is left to the text; what fails then is an error that names the
+ * call. */
+static int compare_failing(void) {
+    *counter("fake_lt_fail") = failing;
+    const row *r = &rows[failing % 2 ? 4 : 6]; /* slices; bf16 */
+    const wb_device *gpu = wb_get_device(BACKEND, 0);
+    wb_array *wanted[RESULTS], *got[RESULTS];
+    int faults = 0;
+    wb_scope_open();
+    if (!gpu || !compute(r, wb_cpu_device(), wanted)) return 1;
+    if (!compute(r, gpu, got)) {
+        faults += !strstr(wb_error_message(), GPU_NAME("cublasLt", "hipblasLt"));
+        if (faults) print_error("call %ld: \"%s\" names no call\n", failing, wb_error_message());
+    } else {
+        for (int i = 0; i < RESULTS; i++) faults += !(difference(got[i], wanted[i]) <= 0.03);
+    }
+    (void)wb_scope_close();
+    return faults;
+}
+
+static void any_call_may_fail(void **state) {
+    (void)state;
+    for (failing = 1; failing < 60; failing += 4)
+        assert_int_equal(run_with(LT_VARIABLE, stand_in, compare_failing), 0);
+}
+
 static void large_attention_is_computed_by_products(void **state) {
     (void)state;
+    (void)setenv("FAKE_CUDA_MEMORY", "4000000000", 1);
     assert_int_equal(run_with(LT_VARIABLE, stand_in, compare_all), 0);
 }
 
@@ -120,6 +176,8 @@ int main(void) {
     use_stand_in(LT_STAND_IN);
     (void)unsetenv("WEBER_DEVICE");
     (void)setenv("WEBER_BACKENDS", BACKEND, 1);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(large_attention_is_computed_by_products)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(large_attention_is_computed_by_products),
+                                       cmocka_unit_test(scores_for_which_there_is_no_room_are_cut),
+                                       cmocka_unit_test(any_call_may_fail)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
