@@ -60,7 +60,7 @@ static bool reserve(wb_bench *b, int64_t bytes) {
 bool wb_bench_open(wb_bench *b, wb_gpu_device *device, const wb_conv_shape *shape) {
     const double now = now_ms();
     *b = (wb_bench){.device = device,
-                    .best_us = INFINITY,
+                    .best_us = (double)INFINITY,
                     .begin_ms = now,
                     .end_ms = now + (double)device->tune_ms};
     wb_gpu_outcome o = wb_gpu_outcome_of(GPU_CALL(CtxSynchronize), gpu.CtxSynchronize());
@@ -145,7 +145,7 @@ static int repeats_of(double us) {
 
 /* In a graph, where plans have graphs: a way that cannot be in one would keep its plan out. */
 static double time_all(wb_bench *b, trial *t) {
-    double best = INFINITY, us = 0;
+    double best = (double)INFINITY, us = 0;
     if (b->device->uses_graphs) capture(b, t);
     if (is_first(b)) b->has_graphs = t->exec;
     if (b->has_graphs && !t->exec) return (double)INFINITY;

@@ -27,7 +27,7 @@ typedef struct conv_kernel {
 /* The filter to or from scratch memory, element V - 1 - i to element i of each plane. */
 static wb_gpu_outcome run_flip(const conv_kernel *k, const wb_gpu_run *run,
                                const wb_command *command) {
-    const wb_argument filter = command->arguments[wb_conv_argument(k->kind, WB_CONV_W)];
+    const wb_argument filter = command->arguments[wb_conv_argument((int32_t)k->kind, WB_CONV_W)];
     wb_argument turned = command->arguments[command->narguments - 1];
     turned.offset_bytes += k->flipped_bytes;
     const bool is_result = k->kind == WB_CALL_conv_filter;
@@ -42,7 +42,7 @@ static wb_gpu_outcome run_conv(const wb_gpu_kernel *kernel, const wb_gpu_run *ru
     const bool is_result = k->kind == WB_CALL_conv_filter;
     gpu_pointer at[WB_CONV_TENSORS], all = 0;
     for (int t = 0; t < WB_CONV_TENSORS; t++)
-        all |= at[t] = wb_gpu_address(run, command, wb_conv_argument(k->kind, t));
+        all |= at[t] = wb_gpu_address(run, command, wb_conv_argument((int32_t)k->kind, t));
     if (all % WB_CONV_ALIGNED_BYTES != 0) return k->text->run(k->text, run, command);
     if (k->flip) at[WB_CONV_W] = scratch + (gpu_pointer)k->flipped_bytes;
     wb_gpu_outcome o = {.error = NULL};
@@ -126,8 +126,9 @@ wb_gpu_answer wb_conv_lower(wb_gpu_device *device, const wb_call *call, const wb
         *kernel = kernel_new(device, call, &shape, plan);
         return WB_GPU_TAKEN;
     }
-    answer = epilogue ? WB_GPU_APART
-                      : wb_conv_product_new(device, call, &shape, plan->choice.way, kernel);
+    answer = epilogue
+                 ? WB_GPU_APART
+                 : wb_conv_product_new(device, call, &shape, (wb_conv_way)plan->choice.way, kernel);
     wb_conv_plan_put(device, plan);
     return answer;
 }

@@ -93,7 +93,7 @@ static bool pad_one(wb_gpu_device *device, int i, const wb_lt_shape *s, const wb
                     int64_t *scratch_bytes) {
     const wb_dtype dtype = (wb_dtype)s->dtype;
     const bool k_is_rows = i == 0 ? s->transpose_a : !s->transpose_b;
-    padding->offset_bytes[i] = reserve(scratch_bytes, to->rows * to->columns * bytes_of(dtype));
+    padding->offset_bytes[i] = reserve(scratch_bytes, to->rows * to->columns * bytes_of(s->dtype));
     padding->copies[i] = i == C ? copy_of(device, dtype, from, to->rows, from->leading)
                                 : copy_of(device, dtype, from, from->leading, to->rows);
     if (!padding->copies[i]) return false;

@@ -206,8 +206,9 @@ typedef struct search {
 /* The proposal's descriptors are the plan's where one is made of it. */
 static void offer_one(search *s, source from, int32_t index, proposals *proposed) {
     dnn_descriptor *config = &proposed->configs[index], *engine = &proposed->engines[index];
-    wb_conv_plan offered = {.shape = *s->shape,
-                            .choice = {.way = WB_CONV_LIBRARY, .source = from, .index = index}};
+    wb_conv_plan offered = {
+        .shape = *s->shape,
+        .choice = {.way = WB_CONV_LIBRARY, .source = (int32_t)from, .index = index}};
     dnn_descriptor plan = NULL;
     if (!wb_dnn_is_suitable(s->shape, *config) ||
         !make_plan(s->handle, s->shape, *config, &plan, &offered.workspace_bytes))

@@ -88,7 +88,7 @@ static bool compute(const row *r, const wb_device *device, wb_array *results[RES
 
 /* The largest difference in parts of the largest number. */
 static double difference(wb_array *a, wb_array *b) {
-    double apart = NAN, most = NAN;
+    double apart = (double)NAN, most = (double)NAN;
     (void)wb_read_f64(wb_maximum(wb_abs(wb_sub(a, b))), &apart, 1);
     (void)wb_read_f64(wb_maximum(wb_abs(b)), &most, 1);
     return apart / most;

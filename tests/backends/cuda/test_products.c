@@ -157,7 +157,7 @@ static wb_array *multiply_padded(const struct padded *r, const wb_device *device
 static int compare_padded(const struct padded *r) {
     const long *products = counter("fake_lt_products"), *aligned = counter("fake_lt_columns");
     const wb_device *gpu = wb_get_device(BACKEND, 0);
-    double apart = NAN;
+    double apart = (double)NAN;
     wb_scope_open();
     wb_array *wanted = multiply_padded(r, wb_cpu_device());
     const long products_before = *products, aligned_before = *aligned;
