@@ -57,23 +57,12 @@ static bool option(const char *variable, bool otherwise) {
     return value && value[0] ? strcmp(value, "0") != 0 : otherwise;
 }
 
-/* A choice that the next process cannot read would be another one there. */
-static bool keeps_choices(void) {
-    static const char name[] = "whether choices are kept";
-    void *data = NULL;
-    size_t bytes = 0;
-    wb_gpu_host->cache_write(vendor->backend, name, name, sizeof name);
-    const bool is_kept = wb_gpu_host->cache_read(vendor->backend, name, &data, &bytes);
-    if (is_kept) wb_gpu_host->release(data);
-    return is_kept;
-}
-
-/* WEBER_TUNE: milliseconds for each shape. */
+/* WEBER_TUNE: milliseconds for each shape; -1: it does not say. */
 static int64_t tune_ms(void) {
-    enum { DEFAULT_MS = 100, MOST_MS = 1000000 };
+    enum { MOST_MS = 1000000 };
     const char *value = getenv("WEBER_TUNE");
     char *end = NULL;
-    if (!value || !value[0]) return keeps_choices() ? DEFAULT_MS : 0;
+    if (!value || !value[0]) return -1;
     const long long ms = strtoll(value, &end, 10);
     if (!*end && ms >= 0) return ms < MOST_MS ? ms : MOST_MS;
     wb_gpu_host->log(WB_LOG_WARN, "WEBER_TUNE=%s: milliseconds are a whole number, 0 for none",

@@ -126,7 +126,8 @@ typedef struct wb_gpu_device {
     uint64_t compiler;              /* hash of all that a binary depends on beside its text */
     wb_texts texts;                 /* modules */
     bool uses_graphs, waits_always; /* WEBER_GRAPHS, WEBER_SYNC */
-    int64_t tune_ms; /* WEBER_TUNE: how long the ways to compute a shape may be timed; 0: not */
+    /* WEBER_TUNE: how long the ways to compute a shape may be timed; 0: not; -1: not decided */
+    _Atomic int64_t tune_ms;
     _Atomic int64_t tuned_ms; /* how long they were, of all shapes */
     gpu_stream capture; /* never runs anything: graphs are made on it, under the lock of `own` */
     gpu_pointer dummy;  /* stands for arguments without memory */

@@ -232,8 +232,26 @@ static void release_rivals(choosing *c) {
         if (c->rivals[i].kernel) c->rivals[i].kernel->release(c->rivals[i].kernel);
 }
 
+/* A choice that the next process cannot read would be another one there. */
+static bool keeps_choices(void) {
+    static const char name[] = "whether choices are kept";
+    const char *backend = wb_gpu_vendor_table.backend;
+    void *data = NULL;
+    size_t bytes = 0;
+    wb_gpu_host->cache_write(backend, name, name, sizeof name);
+    if (!wb_gpu_host->cache_read(backend, name, &data, &bytes)) return false;
+    wb_gpu_host->release(data);
+    return true;
+}
+
+static int64_t decide_tune_ms(wb_gpu_device *device) {
+    enum { DEFAULT_MS = 100 };
+    if (device->tune_ms < 0) device->tune_ms = keeps_choices() ? DEFAULT_MS : 0;
+    return device->tune_ms;
+}
+
 static bool is_settled(const choosing *c) {
-    return c->device->tune_ms == 0 || !library->propose ||
+    return decide_tune_ms(c->device) == 0 || !library->propose ||
            wb_conv_plan_is_known(c->device, c->shape);
 }
 
