@@ -251,7 +251,7 @@ static int64_t decide_tune_ms(wb_gpu_device *device) {
 }
 
 static bool is_settled(const choosing *c) {
-    return decide_tune_ms(c->device) == 0 || !library->propose ||
+    return !library->propose || decide_tune_ms(c->device) == 0 ||
            wb_conv_plan_is_known(c->device, c->shape);
 }
 

@@ -90,7 +90,8 @@ typedef struct wb_conv_choice {
     int64_t tune_ms;     /* as long as ways could be timed then */
 } wb_conv_choice;
 
-/* The same shape gets the same plan until the device is closed, or 512 others are kept. */
+/* The same shape gets the same plan until the device is closed, or until 512 shapes are known: then
+ * those that no kernel uses are forgotten, and found on the disk again, or made again. */
 typedef struct wb_conv_plan {
     struct wb_conv_plan *next;
     wb_conv_shape shape;

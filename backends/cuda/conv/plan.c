@@ -85,12 +85,12 @@ static void release_plan(wb_conv_plan *plan) {
     wb_gpu_host->release(plan);
 }
 
-/* Plans that no kernel uses, but not choices that hold nothing of the library's; all of them where
- * the device goes, since its kernels went before. Nothing that was queued runs any more. */
-static void drop_unused(conv_device *d, bool is_closing) {
+/* Plans that no kernel uses; all of them where the device goes, since its kernels went before.
+ * Nothing that was queued runs any more. */
+static void drop_unused(conv_device *d) {
     for (wb_conv_plan **link = &d->plans; *link;) {
         wb_conv_plan *plan = *link;
-        if (plan->references > 0 || (!plan->by && !is_closing)) {
+        if (plan->references > 0) {
             link = &plan->next;
             continue;
         }
@@ -115,7 +115,7 @@ static conv_device *device_of(wb_gpu_device *device, wb_gpu_outcome *outcome) {
 void wb_conv_device_close(wb_gpu_device *device) {
     conv_device *d = device->convolutions;
     if (!d) return;
-    drop_unused(d, true);
+    drop_unused(d);
     library->close(d->handle);
     (void)pthread_mutex_destroy(&d->lock);
     wb_gpu_host->release(d);
@@ -135,7 +135,7 @@ static wb_conv_plan *make(conv_device *d, const wb_conv_shape *shape, wb_conv_ma
                           void *context, wb_gpu_outcome *outcome) {
     if (d->count >= MOST_PLANS) {
         (void)gpu.CtxSynchronize(); /* a kernel that went may have queued its plan */
-        drop_unused(d, false);
+        drop_unused(d);
     }
     wb_conv_plan *p = wb_gpu_host->alloc(sizeof *p);
     if (!p) {
