@@ -18,12 +18,29 @@ typedef struct wb_gpu_run {
     int joined;
 } wb_gpu_run;
 
-/* The device address of the command's argument; 0 where it has no memory. */
+/* The device address of an argument, or of the command's argument i; 0 where it has no memory. */
+static inline gpu_pointer wb_gpu_address_of(const wb_gpu_run *run, wb_argument a) {
+    const wb_memory *m = &run->memory[a.memory];
+    return m->handle ? (gpu_pointer)m->handle + (gpu_pointer)(m->offset_bytes + a.offset_bytes) : 0;
+}
 static inline gpu_pointer wb_gpu_address(const wb_gpu_run *run, const wb_command *command, int i) {
-    const wb_argument *a = &command->arguments[i];
-    const wb_memory *m = &run->memory[a->memory];
-    return m->handle ? (gpu_pointer)m->handle + (gpu_pointer)(m->offset_bytes + a->offset_bytes)
-                     : 0;
+    return wb_gpu_address_of(run, command->arguments[i]);
+}
+
+/* A part of the command's scratch memory, which is its last argument. */
+static inline wb_argument wb_gpu_scratch(const wb_command *command, int64_t offset_bytes) {
+    wb_argument a = command->arguments[command->narguments - 1];
+    a.offset_bytes += offset_bytes;
+    return a;
+}
+/* Where the next part may begin. */
+static inline int64_t wb_gpu_scratch_rounded(int64_t bytes) {
+    return (bytes + WB_SCRATCH_ALIGNMENT - 1) / WB_SCRATCH_ALIGNMENT * WB_SCRATCH_ALIGNMENT;
+}
+
+/* Of an element of a floating type. */
+static inline int64_t wb_gpu_element_bytes(int32_t dtype) {
+    return dtype == WB_F64 ? 8 : dtype == WB_F32 ? 4 : 2;
 }
 
 /* ---- kernels ---- */

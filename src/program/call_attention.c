@@ -92,17 +92,23 @@ static void add_columns(wb_call_source *s, const char *name, const int64_t strid
     wb_call_reaches(s, columns * strides[0] + s->call->attention.batch * strides[1]);
 }
 
-static void add_sizes(wb_call_source *s) {
+/* What scores depend on. */
+static void add_properties(wb_call_source *s) {
     const wb_attention_call *a = &s->call->attention;
     wb_call_constant(s, "BACKWARD", is_backward(s->call));
     wb_call_constant(s, "CAUSAL", a->is_causal);
     wb_call_constant(s, "MASKED", a->has_mask);
     wb_call_constant(s, "BIASED", a->has_bias);
-    wb_call_constant(s, "DK", a->dk);
-    wb_call_constant(s, "DV", a->dv);
     wb_call_word(s, "QUERIES", a->queries);
     wb_call_word(s, "KEYS", a->keys);
     wb_call_word(s, "HEADS", a->heads);
+}
+
+static void add_sizes(wb_call_source *s) {
+    const wb_attention_call *a = &s->call->attention;
+    add_properties(s);
+    wb_call_constant(s, "DK", a->dk);
+    wb_call_constant(s, "DV", a->dv);
     wb_call_word(s, "KV_HEADS", a->kv_heads);
     wb_call_word(s, "SHARING", a->heads / a->kv_heads);
     wb_call_word(s, "SHEETS", a->heads * a->batch);
@@ -195,16 +201,10 @@ static wb_source *render_in_products(const wb_call *call, const wb_dialect *dial
     const int64_t items = a->keys <= WARP_KEYS ? WARP_ITEMS : dialect->group;
     wb_call_source s = wb_call_source_new(call, dialect);
     add_numbers(&s);
+    add_properties(&s);
     wb_call_constant(&s, "IN_PRODUCTS", 1);
-    wb_call_constant(&s, "BACKWARD", is_backward(call));
-    wb_call_constant(&s, "CAUSAL", a->is_causal);
-    wb_call_constant(&s, "MASKED", a->has_mask);
-    wb_call_constant(&s, "BIASED", a->has_bias);
     wb_call_constant(&s, "ROW_ITEMS", items);
     wb_call_constant(&s, "PER_ITEM", wb_call_ceil(a->keys, items));
-    wb_call_word(&s, "QUERIES", a->queries);
-    wb_call_word(&s, "KEYS", a->keys);
-    wb_call_word(&s, "HEADS", a->heads);
     wb_call_word(&s, "LEADING", leading);
     wb_call_reaches(&s, rows * leading);
     const int arguments = add_arguments_in_products(&s);

@@ -27,11 +27,9 @@ bool wb_bench_is_over(const wb_bench *b) { return now_ms() >= b->end_ms; }
 /* ---- memory ---- */
 
 static int64_t array_bytes(const wb_conv_shape *s, int tensor) {
-    static const int64_t element_bytes[WB_DTYPE_COUNT] = {
-        [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
     int64_t sizes[5], strides[5];
     (void)wb_conv_sizes(s, tensor, sizes, strides);
-    return sizes[0] * strides[0] * element_bytes[s->dtype];
+    return sizes[0] * strides[0] * wb_gpu_element_bytes(s->dtype);
 }
 
 static wb_gpu_outcome take(gpu_pointer *memory, int64_t bytes, gpu_stream stream) {

@@ -9,8 +9,6 @@
 #include "../copy.h"
 #include "product.h"
 
-enum { SCRATCH_ALIGNMENT = 64 };
-
 static const wb_conv_library *const library = &wb_conv_library_table;
 
 typedef struct conv_kernel {
@@ -28,8 +26,7 @@ typedef struct conv_kernel {
 static wb_gpu_outcome run_flip(const conv_kernel *k, const wb_gpu_run *run,
                                const wb_command *command) {
     const wb_argument filter = command->arguments[wb_conv_argument((int32_t)k->kind, WB_CONV_W)];
-    wb_argument turned = command->arguments[command->narguments - 1];
-    turned.offset_bytes += k->flipped_bytes;
+    const wb_argument turned = wb_gpu_scratch(command, k->flipped_bytes);
     const bool is_result = k->kind == WB_CALL_conv_filter;
     return wb_gpu_box_run(k->flip, run, command, is_result ? turned : filter,
                           is_result ? filter : turned);
@@ -61,10 +58,8 @@ static void release_conv(wb_gpu_kernel *kernel) {
     wb_gpu_host->release(k);
 }
 
-static int64_t volume(const int64_t sizes[3]) { return sizes[0] * sizes[1] * sizes[2]; }
-
 static wb_gpu_kernel *flip_new(wb_gpu_device *device, const wb_conv_shape *s) {
-    const int64_t plane = volume(s->kernel);
+    const int64_t plane = wb_conv_volume(s->kernel);
     wb_gpu_box copy = {.from_offset = plane - 1};
     wb_gpu_box_add(&copy, plane, -1, 1);
     wb_gpu_box_add(&copy, s->channels / s->groups * s->filters, plane, plane);
@@ -72,12 +67,9 @@ static wb_gpu_kernel *flip_new(wb_gpu_device *device, const wb_conv_shape *s) {
 }
 
 static void reserve_scratch(conv_kernel *k, const wb_conv_shape *s) {
-    static const int64_t element_bytes[WB_DTYPE_COUNT] = {
-        [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
-    const int64_t filter =
-        volume(s->kernel) * (s->channels / s->groups) * s->filters * element_bytes[s->dtype];
-    k->flipped_bytes =
-        (k->plan->workspace_bytes + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
+    const int64_t filter = wb_conv_volume(s->kernel) * (s->channels / s->groups) * s->filters *
+                           wb_gpu_element_bytes(s->dtype);
+    k->flipped_bytes = wb_gpu_scratch_rounded(k->plan->workspace_bytes);
     k->kernel.scratch_bytes = (size_t)(k->flipped_bytes + (k->flip ? filter : 0));
     if (k->text->scratch_bytes > k->kernel.scratch_bytes)
         k->kernel.scratch_bytes = k->text->scratch_bytes;
@@ -86,7 +78,7 @@ static void reserve_scratch(conv_kernel *k, const wb_conv_shape *s) {
 /* Takes the plan over. NULL with an error recorded. */
 static wb_gpu_kernel *kernel_new(wb_gpu_device *device, const wb_call *call,
                                  const wb_conv_shape *shape, wb_conv_plan *plan) {
-    const bool flips = call->window.flip && volume(shape->kernel) > 1;
+    const bool flips = call->window.flip && wb_conv_volume(shape->kernel) > 1;
     conv_kernel *k = wb_gpu_host->alloc(sizeof *k);
     if (!k) {
         wb_conv_plan_put(device, plan);

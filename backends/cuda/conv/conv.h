@@ -51,6 +51,10 @@ static inline bool wb_conv_is_attention(const wb_conv_shape *shape) {
  * it. */
 bool wb_conv_shape_of(const wb_call *call, wb_conv_shape *shape);
 
+static inline int64_t wb_conv_volume(const int64_t sizes[3]) {
+    return sizes[0] * sizes[1] * sizes[2];
+}
+
 /* How much padding the end of dimension d needs, so that the window reaches the last place of the
  * output. */
 int64_t wb_conv_pad_after(const wb_conv_shape *shape, int d);

@@ -44,9 +44,7 @@ typedef struct product_kernel {
 
 static wb_argument argument_of(const product_kernel *k, const wb_command *command, int array) {
     if (array < WB_CONV_TENSORS) return command->arguments[wb_conv_argument(k->kind, array)];
-    wb_argument a = command->arguments[command->narguments - 1];
-    a.offset_bytes += k->offsets[array];
-    return a;
+    return wb_gpu_scratch(command, k->offsets[array]);
 }
 
 static wb_gpu_outcome run_step(const product_kernel *k, const step *s, const wb_gpu_run *run,
@@ -111,8 +109,6 @@ static bool add_product(product_kernel *k, const wb_call *call, const wb_matmul_
     return add_step(k, kernel, (step){.narrays = 4, .arrays = {a, b, c, REST}});
 }
 
-static int64_t volume(const int64_t sizes[3]) { return sizes[0] * sizes[1] * sizes[2]; }
-
 /* ---- one tap ---- */
 
 static bool is_one_tap(const wb_conv_shape *s) {
@@ -127,7 +123,7 @@ static bool is_one_tap(const wb_conv_shape *s) {
 static bool add_images(product_kernel *k, const wb_call *call, const wb_conv_shape *s,
                        int64_t *offsets) {
     const bool is_data = s->kind == WB_CALL_conv_data;
-    const int64_t places = volume(s->in), inner = is_data ? s->filters : s->channels,
+    const int64_t places = wb_conv_volume(s->in), inner = is_data ? s->filters : s->channels,
                   outer = is_data ? s->channels : s->filters, batch = s->batch;
     for (int64_t i = 0; i < batch; i++) {
         offsets[i] = i * places * inner;
@@ -216,7 +212,7 @@ static bool lay(product_kernel *k, const wb_conv_shape *s, const gathering *g, i
 
 static bool gather(product_kernel *k, const wb_conv_shape *s, const gathering *g, int from) {
     const int64_t *sizes = from == LAID ? g->length : g->size;
-    const int64_t plane = volume(sizes), strides[3] = {1, sizes[0], sizes[0] * sizes[1]};
+    const int64_t plane = wb_conv_volume(sizes), strides[3] = {1, sizes[0], sizes[0] * sizes[1]};
     const int sign = g->is_reversed ? -1 : 1;
     wb_gpu_box c = {.ndim = 0};
     int64_t to = 1;
@@ -244,8 +240,8 @@ static bool turn(product_kernel *k, const wb_conv_shape *s, int from, int to, in
 
 static bool multiply(product_kernel *k, const wb_call *call, const wb_conv_shape *s,
                      const gathering *g) {
-    const int64_t places = volume(g->positions), rows = places * s->batch, taps = volume(s->kernel),
-                  terms = taps * g->planes;
+    const int64_t places = wb_conv_volume(g->positions), rows = places * s->batch,
+                  taps = wb_conv_volume(s->kernel), terms = taps * g->planes;
     const wb_matmul_call p = {
         .m = rows, .n = g->others, .k = terms, .lda = rows, .ldb = terms, .ldc = rows, .batch = 1};
     const wb_matmul_call of_filter = {.transpose_a = 1,
@@ -271,11 +267,10 @@ static bool multiply(product_kernel *k, const wb_call *call, const wb_conv_shape
 }
 
 static void set_bytes(product_kernel *k, const wb_conv_shape *s, const gathering *g) {
-    static const int64_t element_bytes[WB_DTYPE_COUNT] = {
-        [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
-    const int64_t each = element_bytes[s->dtype], rows = volume(g->positions) * s->batch,
-                  terms = volume(s->kernel) * g->planes;
-    if (is_laid(g)) k->bytes[LAID] = volume(g->length) * g->planes * s->batch * each;
+    const int64_t each = wb_gpu_element_bytes(s->dtype),
+                  rows = wb_conv_volume(g->positions) * s->batch,
+                  terms = wb_conv_volume(s->kernel) * g->planes;
+    if (is_laid(g)) k->bytes[LAID] = wb_conv_volume(g->length) * g->planes * s->batch * each;
     k->bytes[COLUMNS] = rows * terms * each;
     if (s->kind == WB_CALL_conv_data) k->bytes[TURNED] = terms * g->others * each;
     if (s->kind == WB_CALL_conv_filter) k->bytes[TURNED] = rows * g->others * each;
@@ -299,8 +294,7 @@ static void place_parts(product_kernel *k) {
     int64_t at = 0;
     for (int i = WB_CONV_TENSORS; i < ARRAYS; i++) {
         k->offsets[i] = at;
-        at +=
-            (k->bytes[i] + WB_SCRATCH_ALIGNMENT - 1) / WB_SCRATCH_ALIGNMENT * WB_SCRATCH_ALIGNMENT;
+        at += wb_gpu_scratch_rounded(k->bytes[i]);
     }
     k->kernel.scratch_bytes = (size_t)at;
 }

@@ -14,7 +14,6 @@
 enum {
     MOST_KEYS = 1 << 14,         /* of a row that a group holds in registers */
     FEWEST_OPERATIONS = 1 << 27, /* of a product: below, the text's few launches are faster */
-    SCRATCH_ALIGNMENT = 256,
     MOST_PRODUCTS = 5,
 };
 
@@ -73,8 +72,6 @@ static const struct product *products_of(const wb_call *call, int *count) {
 
 static bool is_half(const wb_call *call) { return call->dtype == WB_F16 || call->dtype == WB_BF16; }
 
-static int64_t bytes_of(wb_dtype dtype) { return dtype == WB_F64 ? 8 : dtype == WB_F32 ? 4 : 2; }
-
 /* ---- which ---- */
 
 /* Heads of an entry are at equal distances, and so are entries if each has a single head. */
@@ -84,7 +81,7 @@ static int64_t heads_of(const wb_attention_call *a) { return a->heads > 1 ? a->h
 static int64_t scratch_of_head(const wb_call *call) {
     const wb_attention_call *a = &call->attention;
     const int64_t elements = wb_attention_leading(a->keys) * a->queries;
-    const int64_t bytes = is_half(call) ? 4 + 2 : bytes_of(call->dtype);
+    const int64_t bytes = is_half(call) ? 4 + 2 : wb_gpu_element_bytes((int32_t)call->dtype);
     return elements * bytes * (is_backward(call) ? 2 : 1);
 }
 
@@ -115,15 +112,10 @@ static bool suits(const wb_gpu_device *device, const wb_call *call) {
 static wb_argument at_head(const attention_kernel *k, const wb_command *command, place p,
                            int64_t turn, int64_t head) {
     const matrix *m = &k->matrices[p];
-    wb_argument a = command->arguments[m->argument < 0 ? command->narguments - 1 : m->argument];
-    a.offset_bytes += m->offset_bytes;
-    if (m->argument >= 0) a.offset_bytes += (turn * m->turn + head * m->step) * bytes_of(m->dtype);
+    if (m->argument < 0) return wb_gpu_scratch(command, m->offset_bytes);
+    wb_argument a = command->arguments[m->argument];
+    a.offset_bytes += (turn * m->turn + head * m->step) * wb_gpu_element_bytes((int32_t)m->dtype);
     return a;
-}
-
-static gpu_pointer address_of(const wb_gpu_run *run, wb_argument a) {
-    const wb_memory *m = &run->memory[a.memory];
-    return (gpu_pointer)m->handle + (gpu_pointer)(m->offset_bytes + a.offset_bytes);
 }
 
 /* What has one number, or a stride, for each query, key, head and entry. */
@@ -139,7 +131,7 @@ static wb_argument at_strides(const attention_kernel *k, const wb_command *comma
 static wb_gpu_outcome run_text(const attention_kernel *k, const wb_gpu_run *run,
                                const wb_command *command, int64_t turn, int64_t head) {
     const wb_attention_call *a = &k->call.attention;
-    const int64_t real = k->call.dtype == WB_F64 ? 8 : 4;
+    const int64_t real = is_half(&k->call) ? 4 : wb_gpu_element_bytes((int32_t)k->call.dtype);
     const int64_t of_sums[4] = {0, 1, a->queries, a->queries * a->heads};
     const bool back = is_backward(&k->call);
     wb_argument arguments[8];
@@ -172,7 +164,7 @@ static wb_gpu_outcome run_products(const attention_kernel *k, bool is_after, con
         gpu_pointer at[3];
         if (list[i].is_after != is_after) continue;
         for (int j = 0; j < 3; j++)
-            at[j] = address_of(run, at_head(k, command, places[j], turn, head));
+            at[j] = wb_gpu_address_of(run, at_head(k, command, places[j], turn, head));
         o = wb_lt_run(&k->products[i], at, 0, scratch, run->stream);
     }
     return o;
@@ -219,8 +211,8 @@ static matrix scratch_of(attention_kernel *k, wb_dtype dtype, int64_t *used_byte
                       .dtype = dtype,
                       .argument = -1,
                       .offset_bytes = *used_bytes};
-    const int64_t bytes = elements * k->block * bytes_of(dtype);
-    *used_bytes += (bytes + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
+    *used_bytes +=
+        wb_gpu_scratch_rounded(elements * k->block * wb_gpu_element_bytes((int32_t)dtype));
     return m;
 }
 
@@ -242,8 +234,7 @@ static void place_arrays(attention_kernel *k) {
 static int64_t place_scratch(attention_kernel *k) {
     const bool half = is_half(&k->call), back = is_backward(&k->call);
     const wb_dtype real = half ? WB_F32 : k->call.dtype;
-    int64_t used =
-        (k->workspace_bytes + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
+    int64_t used = wb_gpu_scratch_rounded(k->workspace_bytes);
     matrix *m = k->matrices;
     m[SCORES] = scratch_of(k, real, &used);
     m[WEIGHTS] = half ? scratch_of(k, k->call.dtype, &used) : m[SCORES];

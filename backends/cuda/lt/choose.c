@@ -114,9 +114,8 @@ static wb_gpu_outcome ask(const wb_lt_device *device, const wb_lt_shape *shape,
 
 static wb_gpu_outcome ask_both(const wb_lt_device *device, const wb_lt_shape *shape,
                                const wb_lt_product *p, wb_lt_choices *c) {
-    static const uint32_t element_bytes[WB_DTYPE_COUNT] = {
-        [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
-    wb_gpu_outcome o = ask(device, shape, p, element_bytes[shape->dtype], &c->any, &c->has_any);
+    const uint32_t element_bytes = (uint32_t)wb_gpu_element_bytes(shape->dtype);
+    wb_gpu_outcome o = ask(device, shape, p, element_bytes, &c->any, &c->has_any);
     if (o.error || LT_ALIGNMENT_A == LT_NONE) return o;
     return ask(device, shape, p, WB_LT_ALIGNED_BYTES, &c->aligned, &c->has_aligned);
 }

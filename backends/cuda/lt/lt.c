@@ -152,8 +152,6 @@ static bool is_taken(const wb_call *call) {
  * for it. */
 static product_kernel *kernel_new(wb_gpu_device *device, const wb_call *call, int64_t length,
                                   const wb_epilogue *epilogue, wb_gpu_answer *answer) {
-    static const int64_t element_bytes[WB_DTYPE_COUNT] = {
-        [WB_F32] = 4, [WB_F64] = 8, [WB_F16] = 2, [WB_BF16] = 2};
     product_kernel *k = wb_gpu_host->alloc(sizeof *k);
     *answer = WB_GPU_TAKEN;
     if (!k) return NULL;
@@ -162,7 +160,7 @@ static product_kernel *kernel_new(wb_gpu_device *device, const wb_call *call, in
     k->kernel.run = run_product, k->kernel.release = release_product;
     k->epilogue = *epilogue;
     set_shape(&k->ready.shape, call, length, epilogue->kind);
-    set_runs(k, &call->matmul, element_bytes[call->dtype]);
+    set_runs(k, &call->matmul, wb_gpu_element_bytes((int32_t)call->dtype));
     k->ready.is_aligned =
         call->is_aligned && k->runs == 1 && wb_epilogue_is_aligned(call, epilogue);
     if (k->runs == 1 &&

@@ -2,17 +2,15 @@
  * kernels load 16 bytes at once, so that columns must begin and end there; without them a product
  * takes five times as long (an H200, 768 x 50,257 x 8,192 in bf16: 5.1 ms, and 0.9 ms for 50,264).
  * Operands are copied to scratch memory with more rows and columns, if there is room
- * (wb_gpu_most_scratch_bytes). What is added to k is 0 in both
- * A and B; what is added to m and n is computed and left out of the result. */
+ * (wb_gpu_most_scratch_bytes). What is added to k is 0 in both A and B; what is added to m and n
+ * is computed and left out of the result. */
 #include "../copy.h"
 #include "lt.h"
 
 /* A product that is not aligned takes some 7 fs more for each multiplication, a copy some 1.5 ps
  * for each element; twice that, to be sure. */
 static const double MULTIPLICATIONS_FOR_A_COPY = 400;
-enum { SCRATCH_ALIGNMENT = 256, ZERO_BYTES = 256, C = 2 };
-
-static int64_t bytes_of(int dtype) { return dtype == WB_F64 ? 8 : dtype == WB_F32 ? 4 : 2; }
+enum { ZERO_BYTES = 256, C = 2 };
 
 static int64_t up(int64_t size, int64_t unit) { return (size + unit - 1) / unit * unit; }
 
@@ -59,14 +57,15 @@ static int64_t bytes_moved(const wb_lt_shape *s, const stored from[3], const sto
                            int64_t unit) {
     int64_t bytes = 0;
     for (int i = 0; i < 3; i++)
-        if (moves(&from[i], &to[i], unit)) bytes += to[i].rows * to[i].columns * bytes_of(s->dtype);
+        if (moves(&from[i], &to[i], unit))
+            bytes += to[i].rows * to[i].columns * wb_gpu_element_bytes(s->dtype);
     return bytes;
 }
 
 /* Reserves the bytes. Returns where they are. */
 static int64_t reserve(int64_t *scratch_bytes, int64_t bytes) {
     const int64_t at = *scratch_bytes;
-    *scratch_bytes += up(bytes, SCRATCH_ALIGNMENT);
+    *scratch_bytes += wb_gpu_scratch_rounded(bytes);
     return at;
 }
 
@@ -93,7 +92,8 @@ static bool pad_one(wb_gpu_device *device, int i, const wb_lt_shape *s, const wb
                     int64_t *scratch_bytes) {
     const wb_dtype dtype = (wb_dtype)s->dtype;
     const bool k_is_rows = i == 0 ? s->transpose_a : !s->transpose_b;
-    padding->offset_bytes[i] = reserve(scratch_bytes, to->rows * to->columns * bytes_of(s->dtype));
+    padding->offset_bytes[i] =
+        reserve(scratch_bytes, to->rows * to->columns * wb_gpu_element_bytes(s->dtype));
     padding->copies[i] = i == C ? copy_of(device, dtype, from, to->rows, from->leading)
                                 : copy_of(device, dtype, from, from->leading, to->rows);
     if (!padding->copies[i]) return false;
@@ -104,7 +104,7 @@ static bool pad_one(wb_gpu_device *device, int i, const wb_lt_shape *s, const wb
 
 bool wb_lt_pad(wb_gpu_device *device, wb_lt_shape *shape, wb_lt_padding *padding,
                int64_t *scratch_bytes) {
-    const int64_t unit = WB_LT_ALIGNED_BYTES / bytes_of(shape->dtype);
+    const int64_t unit = WB_LT_ALIGNED_BYTES / wb_gpu_element_bytes(shape->dtype);
     wb_lt_shape wide = widened(shape, unit);
     stored from[3], to[3];
     operands_of(shape, from), operands_of(&wide, to);
@@ -132,12 +132,6 @@ void wb_lt_padding_release(wb_lt_padding *padding) {
 
 /* ---- running ---- */
 
-static wb_argument in_scratch(const wb_command *command, int64_t offset_bytes) {
-    wb_argument a = command->arguments[command->narguments - 1];
-    a.offset_bytes += offset_bytes;
-    return a;
-}
-
 wb_gpu_outcome wb_lt_padded(const wb_lt_padding *padding, const wb_gpu_run *run,
                             const wb_command *command, int operand, int argument,
                             gpu_pointer *address) {
@@ -147,20 +141,20 @@ wb_gpu_outcome wb_lt_padded(const wb_lt_padding *padding, const wb_gpu_run *run,
     *address = copy ? scratch + (gpu_pointer)padding->offset_bytes[operand]
                     : wb_gpu_address(run, command, argument);
     if (!copy || operand == C) return o;
-    const wb_argument to = in_scratch(command, padding->offset_bytes[operand]);
+    const wb_argument to = wb_gpu_scratch(command, padding->offset_bytes[operand]);
     o = wb_gpu_box_run(copy, run, command, command->arguments[argument], to);
     if (o.error || !padding->zeros[operand]) return o;
     o = GPU_TRY(MemsetD8Async, scratch + (gpu_pointer)padding->zero_bytes, 0, ZERO_BYTES,
                 run->stream);
     return o.error ? o
                    : wb_gpu_box_run(padding->zeros[operand], run, command,
-                                    in_scratch(command, padding->zero_bytes), to);
+                                    wb_gpu_scratch(command, padding->zero_bytes), to);
 }
 
 wb_gpu_outcome wb_lt_unpad(const wb_lt_padding *padding, const wb_gpu_run *run,
                            const wb_command *command, int argument) {
     if (!padding->copies[C]) return (wb_gpu_outcome){.error = NULL};
     return wb_gpu_box_run(padding->copies[C], run, command,
-                          in_scratch(command, padding->offset_bytes[C]),
+                          wb_gpu_scratch(command, padding->offset_bytes[C]),
                           command->arguments[argument]);
 }

@@ -14,14 +14,13 @@
 #include "cudnn.h"
 
 enum {
-    FEATURES_UNIT = 8,       /* both kinds of features are multiples of it */
-    FAULTY_FROM = 91000,     /* 9.10.0 and 9.10.1 have attention that is known to be wrong */
-    FAULTY_BEFORE = 91002,   /* (cudnn-frontend, sdpa_support_surface.h) */
-    WHOLE_TILES_TO = 91500,  /* up to 9.15.0 the derivative needs keys in whole tiles */
-    KEYS_UNIT = 128,         /* (cudnn-frontend pads them then) */
-    MOST_FEATURES = 128,     /* of the derivative: what all engines have */
-    SUMS_UNIT = 4,           /* sums of as many queries keep the alignment */
-    SCRATCH_ALIGNMENT = 256, /* of what follows its workspace */
+    FEATURES_UNIT = 8,      /* both kinds of features are multiples of it */
+    FAULTY_FROM = 91000,    /* 9.10.0 and 9.10.1 have attention that is known to be wrong */
+    FAULTY_BEFORE = 91002,  /* (cudnn-frontend, sdpa_support_surface.h) */
+    WHOLE_TILES_TO = 91500, /* up to 9.15.0 the derivative needs keys in whole tiles */
+    KEYS_UNIT = 128,        /* (cudnn-frontend pads them then) */
+    MOST_FEATURES = 128,    /* of the derivative: what all engines have */
+    SUMS_UNIT = 4,          /* sums of as many queries keep the alignment */
 };
 
 typedef struct attention_kernel {
@@ -147,10 +146,6 @@ bool wb_dnn_takes_attention(wb_gpu_device *device, const wb_call *call) {
 
 /* ---- memory ---- */
 
-static int64_t rounded(int64_t bytes) {
-    return (bytes + SCRATCH_ALIGNMENT - 1) / SCRATCH_ALIGNMENT * SCRATCH_ALIGNMENT;
-}
-
 /* From the first byte of the whole array to its last. */
 static int64_t bytes_of(const attention_kernel *k, int tensor) {
     const wb_attention_shape *a = &k->plan->shape.attention;
@@ -176,9 +171,10 @@ static bool may_move(const attention_kernel *k, int tensor) {
 }
 
 static size_t scratch_of(const attention_kernel *k) {
-    int64_t all = rounded(k->plan->workspace_bytes) + rounded(means_bytes(&k->plan->shape));
+    int64_t all = wb_gpu_scratch_rounded(k->plan->workspace_bytes) +
+                  wb_gpu_scratch_rounded(means_bytes(&k->plan->shape));
     for (int t = 0; t < range_of(k->plan->shape.kind).end; t++)
-        if (may_move(k, t)) all += rounded(bytes_of(k, t));
+        if (may_move(k, t)) all += wb_gpu_scratch_rounded(bytes_of(k, t));
     return (size_t)all;
 }
 
@@ -187,13 +183,14 @@ static size_t scratch_of(const attention_kernel *k) {
 static void place(const attention_kernel *k, gpu_pointer scratch, const gpu_pointer *at,
                   gpu_pointer *placed) {
     const wb_conv_shape *s = &k->plan->shape;
-    placed[WB_ATTENTION_MEANS] = scratch += (gpu_pointer)rounded(k->plan->workspace_bytes);
-    scratch += (gpu_pointer)rounded(means_bytes(s));
+    placed[WB_ATTENTION_MEANS] = scratch +=
+        (gpu_pointer)wb_gpu_scratch_rounded(k->plan->workspace_bytes);
+    scratch += (gpu_pointer)wb_gpu_scratch_rounded(means_bytes(s));
     for (int t = 0; t < range_of(s->kind).end; t++) {
         const bool moves =
             may_move(k, t) && (is_gathered(k, t) || at[t] % WB_CONV_ALIGNED_BYTES != 0);
         placed[t] = moves ? scratch : at[t];
-        if (may_move(k, t)) scratch += (gpu_pointer)rounded(bytes_of(k, t));
+        if (may_move(k, t)) scratch += (gpu_pointer)wb_gpu_scratch_rounded(bytes_of(k, t));
     }
 }
 
@@ -215,9 +212,8 @@ static wb_gpu_outcome copy(gpu_pointer to, gpu_pointer from, int64_t bytes, cons
 /* The slice becomes dense, so far on in the scratch memory. */
 static wb_gpu_outcome gather(const wb_gpu_kernel *by, const wb_gpu_run *run,
                              const wb_command *command, int tensor, int64_t scratch_offset) {
-    wb_argument to = command->arguments[command->narguments - 1];
-    to.offset_bytes += scratch_offset;
-    return wb_gpu_box_run(by, run, command, command->arguments[tensor], to);
+    return wb_gpu_box_run(by, run, command, command->arguments[tensor],
+                          wb_gpu_scratch(command, scratch_offset));
 }
 
 static wb_gpu_outcome run_part(const attention_kernel *k, const wb_gpu_run *run,
