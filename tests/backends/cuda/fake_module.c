@@ -87,7 +87,13 @@ gpu_code fake_ModuleGetFunction(gpu_function *result, gpu_module handle, const c
 
 /* ---- launches ---- */
 
-enum { MOST_THREADS = 1024, MOST_SIDE = 65535, MOST_PARAMETER_BYTES = 4096, ALIGNMENT = 16 };
+enum {
+    MOST_THREADS = 1024,
+    MOST_SIDE = 65535,
+    MOST_PARAMETER_BYTES = 4096,
+    ALIGNMENT = 16,
+    WORD = 8
+};
 
 static bool fits(const fake_launch *l) {
     const unsigned *b = l->block, *g = l->grid;
@@ -95,6 +101,13 @@ static bool fits(const fake_launch *l) {
     if (b[0] > MOST_THREADS || b[1] > MOST_THREADS || b[2] > 64) return false;
     return b[0] * b[1] * b[2] <= MOST_THREADS && g[0] <= INT32_MAX && g[1] <= MOST_SIDE &&
            g[2] <= MOST_SIDE;
+}
+
+/* As a driver packs them: pointers and words. */
+static size_t packed_bytes(const cuda_cpp_entry *entry) {
+    size_t bytes = 0;
+    for (int i = 0; i < entry->count; i++) bytes += (entry->sizes[i] + WORD - 1) / WORD * WORD;
+    return bytes;
 }
 
 static size_t padded(size_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
@@ -145,7 +158,7 @@ gpu_code fake_LaunchKernel(gpu_function handle, unsigned grid_x, unsigned grid_y
                                 .block = {block_x, block_y, block_z}};
     if (!fits(&launch) || shared_bytes || extra || (!parameters && function->entry->count > 0))
         return FAKE_INVALID_VALUE;
-    if (parameter_bytes(function->entry) > MOST_PARAMETER_BYTES)
+    if (packed_bytes(function->entry) > MOST_PARAMETER_BYTES)
         fake_complain("%s has more than %d bytes of parameters", function->entry->name,
                       MOST_PARAMETER_BYTES);
     fake_op op = {.kind = FAKE_OP_LAUNCH, .what = "launch"};
