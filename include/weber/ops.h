@@ -373,9 +373,11 @@ typedef struct wb_grid_sample_desc {
  * N): grid(0, ...) is the coordinate along W, grid(1, ...) along H. -1 is the beginning of x and 1
  * its end; .align_corners says where exactly these are. wb_grid_sample(x, grid), wb_grid_sample(x,
  * grid, .padding = WB_GRID_BORDER). Where a coordinate is NaN, or infinite with
- * WB_GRID_REFLECTION, the result is NaN, and adds nothing to the gradient of x. The grid's gradient
- * is 0 with .nearest, and where .padding moved the place to the border. (Spatial transformers,
- * Jaderberg et al. 2015. Defaults are NNlib's grid_sample; PyTorch's align_corners is false.)
+ * WB_GRID_REFLECTION, the result is NaN, and adds nothing to the gradient of x; but with
+ * .align_corners a dimension of size 1 has one place, which every number means, infinities too.
+ * The grid's gradient is 0 with .nearest, and where .padding moved the place to the border.
+ * (Spatial transformers, Jaderberg et al. 2015. Defaults are NNlib's grid_sample; PyTorch's
+ * align_corners is false.)
  * Fails with WB_ERROR_SHAPE unless sizes fit as above. */
 #define WB_WITH_GRID(f, x, grid, ...) WB_QUIET_(f(x, grid, WB_GIVEN_(grid_sample, __VA_ARGS__)))
 #define wb_grid_sample(x, ...)        WB_WITH_GRID(wb_grid_sample_make, x, __VA_ARGS__, WB_NO_MORE)
