@@ -274,8 +274,10 @@ static int32_t unit_to_join(const wb_graph *graph, int32_t input) {
 /* The program that last read what v, a reduction, sums up, if v would be a side sum there. */
 static int32_t reader_to_join(const wb_graph *graph, const wb_value *v) {
     if (v->kind != WB_VALUE_REDUCE) return WB_NO_UNIT;
-    const int32_t unit = graph->values[v->small_inputs[0]].reader - 1;
-    return unit >= 0 && wb_value_is_side_sum(graph, unit_at(graph, unit), v) ? unit : WB_NO_UNIT;
+    const int32_t reader = graph->values[v->small_inputs[0]].reader - 1;
+    if (reader < 0) return WB_NO_UNIT;
+    const int32_t unit = wb_unit_find(graph, reader);
+    return wb_value_is_side_sum(graph, unit_at(graph, unit), v) ? unit : WB_NO_UNIT;
 }
 
 /* The units of v's inputs, each once, the latest first. */

@@ -193,6 +193,8 @@ typedef struct wb_unit {
     int64_t need_capacity, member_capacity;
 } wb_unit;
 
+/* The unit that absorbed u, or u itself. */
+int32_t wb_unit_find(const wb_graph *graph, int32_t u);
 /* The unit itself; for a program that is a call's epilogue, the call. */
 int32_t wb_unit_runs_with(const wb_graph *graph, int32_t u);
 /* The unit that computes v (through views), or WB_NO_UNIT for leaves, constants and inline

@@ -19,8 +19,7 @@ static const int64_t GAP = (int64_t)1 << 32, LAST_LABEL = (int64_t)1 << 62;
 
 static wb_unit *unit_at(const wb_graph *graph, int32_t u) { return &graph->units[u]; }
 
-/* The unit that absorbed u, or u itself. */
-static int32_t find(const wb_graph *graph, int32_t u) {
+int32_t wb_unit_find(const wb_graph *graph, int32_t u) {
     while (unit_at(graph, u)->merged_into >= 0) {
         wb_unit *unit = unit_at(graph, u);
         const int32_t next = unit_at(graph, unit->merged_into)->merged_into;
@@ -42,7 +41,7 @@ int32_t wb_value_unit(const wb_graph *graph, int32_t v) {
 /* ---- what a unit needs ---- */
 
 int32_t wb_unit_needed(const wb_graph *graph, const wb_unit *unit, int64_t i) {
-    return wb_unit_runs_with(graph, find(graph, unit->needs[i] >> 1));
+    return wb_unit_runs_with(graph, wb_unit_find(graph, unit->needs[i] >> 1));
 }
 
 bool wb_unit_need(wb_graph *graph, int32_t unit, int32_t needed, bool by_view) {
@@ -53,7 +52,7 @@ bool wb_unit_need(wb_graph *graph, int32_t unit, int32_t needed, bool by_view) {
         if (u->needs[i - 1] == need) return true;
     if (!WB_GROW(u->needs, u->need_count, u->need_capacity)) return false;
     u->needs[u->need_count++] = need;
-    unit_at(graph, wb_unit_runs_with(graph, find(graph, needed)))->user_count++;
+    unit_at(graph, wb_unit_runs_with(graph, wb_unit_find(graph, needed)))->user_count++;
     return true;
 }
 
@@ -71,7 +70,7 @@ bool wb_unit_need_inputs(wb_graph *graph, int32_t unit, int32_t member) {
 bool wb_unit_reads_view(const wb_graph *graph, int32_t unit, int32_t of) {
     const wb_unit *u = unit_at(graph, unit);
     for (int64_t i = 0; i < u->need_count; i++)
-        if ((u->needs[i] & 1) && find(graph, u->needs[i] >> 1) == of) return true;
+        if ((u->needs[i] & 1) && wb_unit_find(graph, u->needs[i] >> 1) == of) return true;
     return false;
 }
 

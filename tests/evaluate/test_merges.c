@@ -117,6 +117,22 @@ static void a_pending_array_is_set_by_its_own_numbers(void **state) {
     is_three(wb_slice_set(y, wb_mul_number(wb_slice(y, 0, 0, 1, 1), 2), 0, 1, 2, 1), 1, 2, 9);
 }
 
+/* ---- what a program read that is part of another one by now ---- */
+
+/* Two programs that normalise rows become one by the sum of what they give; the sum of x over its
+ * rows then joins that one, not the program that was the last to read x. */
+static void a_sum_over_rows_joins_what_became_of_the_reader(void **state) {
+    (void)state;
+    wb_array *x = wb_reshape(wb_vector(1, 2, 3, 6), 2, 2), *y = wb_vector(4, 6);
+    (void)wb_eval(x, y);
+    y = wb_expand(wb_unsqueeze(y, 1), 2, 2);
+    wb_array *a = wb_mul(x, wb_sum_dims(x, 0)), *b = wb_mul(y, wb_sum_dims(y, 0));
+    wb_array *both = wb_add(a, b), *rows = wb_sum_dims(x, 1);
+    assert_int_equal(wb_eval(both, rows), WB_OK);
+    assert_values(rows, 0, 4, 8);
+    assert_values(both, 0, 43, 66, 67, 114);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(gradients_are_those_of_differences, open_scope,
@@ -124,6 +140,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(so_they_are_when_the_loss_was_read_first, open_scope,
                                         close_scope),
         cmocka_unit_test_setup_teardown(a_pending_array_is_set_by_its_own_numbers, open_scope,
-                                        close_scope)};
+                                        close_scope),
+        TEST(a_sum_over_rows_joins_what_became_of_the_reader)};
     return cmocka_run_group_tests_name("evaluate/test_merges", tests, NULL, NULL);
 }
