@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
-"""Breaks every elementwise row of ops.def, in a copy of the tree, and lists the tests of the row that noticed.
+"""Breaks what tests should notice, in a copy of the tree, and writes who noticed into docs/mutations.md.
 
-    tests/mutate.py FOLDER > docs/mutations.md
+    tests/mutate.py FOLDER        all
+    tests/mutate.py FOLDER rows   every elementwise row of ops.def
+    tests/mutate.py FOLDER list   the fixed list of tests/mutants.py
+    tests/mutate.py FOLDER list WORD  those of the list whose name has WORD; printed, not written
 
-FOLDER gets the copy and its build (debug, two jobs). A row is broken in its value, in its derivative and, if it has two
-inputs, in that by the second. Each build breaks one thing in many rows at once: those whose tests do not meet, so that
-what a test notices is its own row. Exits with 1 if something went unnoticed.
+FOLDER gets the copy and its build (debug, two jobs, through ccache if it is there).
+
+A row is broken in its value, in its derivative and, if it has two inputs, in that by the second. Each build breaks one
+thing in many rows at once: those whose tests do not meet, so that what a test notices is its own row. Of the list each
+mutant is built by itself, with the programs that are named there alone. Exits with 1 if something went unnoticed.
 """
 import os
 import re
 import shutil
 import subprocess
 import sys
+
+from mutants import MUTANTS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TESTS = ["ops/test_elementwise", "gradient/test_table"]
@@ -66,10 +73,14 @@ BUILDS = [[("UNARY BINARY", "value")],
 
 
 def failures(build, test):
-    """The rows of a test program that failed."""
-    done = subprocess.run([os.path.join(build, "tests", test)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)
+    """The tests of a program that failed, and whether it ended as it should."""
+    try:
+        done = subprocess.run([os.path.join(build, "tests", test)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)
+    except subprocess.TimeoutExpired:
+        return ["does not end"], False
     text = done.stdout.decode(errors="replace")
-    return sorted(set(re.findall(r"\[  (?:FAILED |ERROR  )\s*\] (?!---)(?:ops/\S+: |gradient/\S+: )?(.*)", text)))
+    failed = sorted(set(re.findall(r"\[  (?:FAILED |ERROR  )\s*\] (?!---|\d+ test)(?:ops/\S+: |gradient/\S+: )?(.*)", text)))
+    return failed, done.returncode == 0
 
 
 def name_of(line):
@@ -87,27 +98,39 @@ def break_rows(lines, group):
     return broken, what_broke
 
 
-def main():
-    folder = sys.argv[1]
+def make(build, tests):
+    targets = ["tests-" + t.replace("/", "-") for t in tests]
+    made = subprocess.run(["ninja", "-j2", "-C", build] + targets, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if made.returncode != 0:
+        sys.exit(made.stdout.decode(errors="replace")[-3000:])
+
+
+def put(path, text):
+    with open(path, "w") as out:
+        out.write(text)
+
+
+def copy_tree(folder):
     tree, build = os.path.join(folder, "tree"), os.path.join(folder, "build")
-    shutil.copytree(ROOT, tree, dirs_exist_ok=True, ignore=shutil.ignore_patterns("build", ".git"))
-    table = os.path.join(tree, "include", "weber", "ops.def")
-    lines = re.sub(r"\n {9,}", " ", open(table).read()).split("\n")  # a row is one line
+    shutil.rmtree(tree, ignore_errors=True)
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("build", ".git"))
+    launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
     subprocess.check_call(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DWEBER_BENCH=OFF",
-                           "-DWEBER_EXAMPLES=OFF"], stdout=subprocess.DEVNULL)
-    print("# Mutations\n\nEach elementwise row of `include/weber/ops.def` broken in each of its parts, and the tests of the row that "
-          "noticed. Written by\n`tests/mutate.py`.\n")
-    print("| row | broken | noticed by |\n|---|---|---|")
-    unnoticed = 0
+                           "-DWEBER_EXAMPLES=OFF"] + launcher, stdout=subprocess.DEVNULL)
+    return tree, build
+
+
+def rows(tree, build):
+    """The table of the rows of ops.def, and how many went unnoticed."""
+    table = os.path.join(tree, "include", "weber", "ops.def")
+    original = open(table).read()
+    lines = re.sub(r"\n {9,}", " ", original).split("\n")  # a row is one line
+    out, unnoticed = ["| row | broken | noticed by |", "|---|---|---|"], 0
     for group in BUILDS:
         broken, what_broke = break_rows(lines, group)
-        with open(table, "w") as out:
-            out.write("\n".join(broken))
-        targets = ["tests-" + t.replace("/", "-") for t in TESTS]
-        made = subprocess.run(["ninja", "-j2", "-C", build] + targets, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if made.returncode != 0:
-            sys.exit(made.stdout.decode(errors="replace")[-3000:])
-        failed = [row for test in TESTS for row in failures(build, test)]
+        put(table, "\n".join(broken))
+        make(build, TESTS)
+        failed = [row for test in TESTS for row in failures(build, test)[0]]
         for name, what in what_broke:
             own = ["the derivative of %s agrees" % name] if what != "value" else ["%s " % name]
             if name in ("not", "and", "or"):
@@ -115,8 +138,79 @@ def main():
             noticed = [row for row in failed if any(row.startswith(o) for o in own)]
             expected = NOT_RUN.get(name) if what == "value" else None
             unnoticed += not noticed and not expected
-            print("| %s | %s | %s |" % (name, what, ", ".join(noticed) or expected or "**nobody**"), flush=True)
-    return 1 if unnoticed else 0
+            out.append("| %s | %s | %s |" % (name, what, ", ".join(noticed) or expected or "**nobody**"))
+    put(table, original)
+    return out, unnoticed
+
+
+def who_noticed(build, programs):
+    """Of each program that failed its first test that did, and how many more."""
+    noticed = []
+    for program in programs:
+        failed, is_good = failures(build, program)
+        if not is_good:
+            more = " and %d more" % (len(failed) - 1) if len(failed) > 1 else ""
+            noticed.append("%s: %s%s" % (program, failed[0] if failed else "it crashed", more))
+    return noticed
+
+
+def listed(tree, build, word=""):
+    """The table of the list, and how many mutants lived."""
+    out, lived = ["| mutant | file | noticed by |", "|---|---|---|"], 0
+    chosen = [m for m in MUTANTS if word in m[0]]
+    sources = {file: open(os.path.join(tree, file)).read() for _, file, _, _, _ in MUTANTS}
+    for name, file, old, _, _ in MUTANTS:
+        if sources[file].count(old) != 1:
+            sys.exit("mutants.py: %s: the text stands %d times in %s" % (name, sources[file].count(old), file))
+    programs = sorted({p for m in chosen for p in m[4].split()})
+    make(build, programs)
+    for program in programs:
+        if not failures(build, program)[1]:
+            sys.exit("%s fails though nothing is broken" % program)
+    for name, file, old, new, programs in chosen:
+        put(os.path.join(tree, file), sources[file].replace(old, new))
+        make(build, programs.split())
+        noticed = who_noticed(build, programs.split())
+        put(os.path.join(tree, file), sources[file])
+        lived += not noticed
+        out.append("| %s | %s | %s |" % (name, file, "; ".join(noticed) or "**nobody**"))
+        print(out[-1], flush=True)
+    return out, lived
+
+
+SECTIONS = [("rows", "Rows of ops.def",
+             "Each elementwise row of `include/weber/ops.def` broken in each of its parts, and the tests of the row that "
+             "noticed."),
+            ("list", "Elsewhere",
+             "The fixed list of `tests/mutants.py`: of each program that noticed, the first test that failed.")]
+
+
+def write(tables):
+    """Puts the tables into the page; a section that is not made again stays."""
+    path = os.path.join(ROOT, "docs", "mutations.md")
+    before = re.split(r"^## (.*)\n", open(path).read(), flags=re.M)
+    parts = dict(zip(before[1::2], before[2::2]))
+    page = "# Mutations\n\nWhat was broken on purpose, and which tests noticed.\nWritten by `tests/mutate.py`.\n"
+    for key, heading, words in SECTIONS:
+        body = "\n%s\n\n%s\n" % (words, "\n".join(tables[key])) if key in tables else parts.get(heading, "").rstrip("\n") + "\n"
+        page += "\n## %s\n%s" % (heading, body)
+    put(path, page)
+
+
+def main():
+    what = sys.argv[2:] or ["rows", "list"]
+    tree, build = copy_tree(sys.argv[1])
+    tables, lived = {}, 0
+    if "rows" in what:
+        tables["rows"], lived = rows(tree, build)
+    if "list" in what:
+        word = what[1] if what[0] == "list" and len(what) > 1 else ""
+        tables["list"], more = listed(tree, build, word)
+        lived += more
+        if word:
+            return 1 if lived else 0
+    write(tables)
+    return 1 if lived else 0
 
 
 if __name__ == "__main__":

@@ -206,6 +206,9 @@ static void what_is_no_idx_file_is_refused(void **state) {
         (const unsigned char *)"\0\0\x08\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 16);
     assert_null(wb_read_idx(path));
     assert_error(WB_ERROR_FORMAT, "more than the file can hold");
+    write_file((const unsigned char *)"\0\0\x08\x01\x7f\xff\xff\xff", 8);
+    assert_null(wb_read_idx(path));
+    assert_error(WB_ERROR_FORMAT, "sizes (2147483647) (up to offset 8) are more than the file can");
     assert_null(wb_read_idx("/nowhere/at/all"));
     assert_error(WB_ERROR_IO, "/nowhere/at/all: No such file");
     assert_null(wb_read_idx(folder));

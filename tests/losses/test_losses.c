@@ -464,6 +464,8 @@ static void an_ignored_label(void **state) {
     wb_array *q = wb_slice(p, 1, 0, 4, 2), *w = F64(1, 2, 3);
     const double wanted = wb_item(wb_logitcrossentropy(q, z, .class_weights = w));
     assert_value(wb_logitcrossentropy(p, y, .ignore = -100, .class_weights = w), wanted, 1e-12);
+    assert_value(wb_logitcrossentropy(p, y, .ignore = -100), wb_item(wb_logitcrossentropy(q, z)),
+                 1e-12);
     wb_array *pending = wb_sub(wb_add(y, y), y);
     assert_value(wb_logitcrossentropy(p, pending, .ignore = -100, .class_weights = w), wanted,
                  1e-12);

@@ -311,6 +311,20 @@ static void what_is_frozen_stays(void **state) { /* A29 */
     wb_free(o), wb_free(model);
 }
 
+static void a_path_is_whole_names(void **state) {
+    (void)state;
+    wb_layer *model =
+        wb_tree_named({"a", wb_tree(wb_vector(1))}, {"ab", wb_vector(2)}, {"b", wb_vector(3)});
+    wb_optimiser *o = wb_setup(wb_descent(.eta = 1), model);
+    wb_array *one = wb_vector(1);
+    assert_int_equal(wb_freeze(o, "a"), WB_OK);
+    wb_array *l = wb_add(along(model, "a.1", one), along(model, "ab", one));
+    assert_int_equal(step(o, model, l), WB_OK);
+    assert_values(wb_get(model, "a.1"), 0, 1);
+    assert_values(wb_get(model, "ab"), 0, 1);
+    wb_free(o), wb_free(model);
+}
+
 /* A layer in two places answers to either path. */
 static void a_tie_answers_to_each_of_its_paths(void **state) {
     (void)state;
@@ -622,6 +636,7 @@ int main(void) {
         TEST(the_norm_is_clipped_over_all),
         TEST(adjust_is_literal),
         TEST(what_is_frozen_stays),
+        TEST(a_path_is_whole_names),
         TEST(a_tie_answers_to_each_of_its_paths),
         TEST(parts_have_rules_of_their_own),
         TEST(a_frozen_step_does_not_count),
