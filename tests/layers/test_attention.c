@@ -73,20 +73,6 @@ static void texts(void **state) {
     wb_free(pair), wb_free(one);
 }
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    wb_array *y[1];
-    return wb_apply_many(model, count, inputs, 1, y) == 1 ? y[0] : NULL;
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_layer *m = wb_multi_head_attention(4, .heads = 2, .bias = true, .dtype = WB_F64);
-    wb_array *x[] = {wb_normal(WB_F64, 4, 2), wb_normal(WB_F64, 4, 3), wb_normal(WB_F64, 4, 3)};
-    for (int order = 1; order <= 2; order++)
-        assert_int_equal(wb_gradient_check(apply, m, 3, x, order, 0), WB_OK);
-    wb_free(m);
-}
-
 static void mistakes(void **state) {
     (void)state;
     assert_null(wb_multi_head_attention(10, .heads = 3));
@@ -135,7 +121,6 @@ int main(void) {
         TEST(one_array_is_all_three),
         TEST(dropout_is_for_training),
         TEST(texts),
-        TEST(gradients),
         TEST(mistakes),
     };
     ADD_TESTS(&tests, single);

@@ -120,25 +120,11 @@ static void settings(void **state) {
     wb_train_mode(norm);
     assert_values(wb_apply(norm, x), 1e-6, -s, -s, 0, 0, s, s);
     wb_free(norm);
-}
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    (void)count;
-    return wb_apply(model, inputs[0]);
-}
-
-static void gradients(void **state) {
-    (void)state;
-    const bool in_training[] = {true, false};
-    for (int i = 0; i < 2; i++) {
-        wb_layer *norm = wb_batchnorm(3, wb_tanh, .dtype = WB_F64);
-        wb_array *x = wb_normal(WB_F64, 4, 3, 2);
-        wb_set(norm, "γ", wb_cast(wb_vector(1.5, -0.5, 2), WB_F64));
-        wb_set(norm, "β", wb_cast(wb_vector(0.5, 0.25, -1), WB_F64));
-        assert_int_equal(in_training[i] ? wb_train_mode(norm) : wb_test_mode(norm), WB_OK);
-        assert_int_equal(wb_gradient_check(apply, norm, 1, &x, 2, 0), WB_OK);
-        wb_free(norm);
-    }
+    norm = wb_batchnorm(1, .affine = false, .eps = 1);
+    wb_set(norm, "μ", wb_vector(2)), wb_set(norm, "σ²", wb_vector(3));
+    assert_values(wb_apply(norm, wb_reshape(wb_vector(4, 0), 1, 2)), 1e-6, 1, -1);
+    wb_free(norm);
 }
 
 static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
@@ -287,7 +273,6 @@ int main(void) {
         TEST(what_is_trained),
         TEST(channels_last_but_one_in_any_number_of_dimensions),
         TEST(settings),
-        TEST(gradients),
         TEST(a_training_leaves_the_statistics_of_the_data),
         TEST(a_batch_that_is_not_finite_leaves_the_running_ones),
         TEST(a_step_is_one_plan_that_leaves_nothing_behind),

@@ -1,5 +1,4 @@
 /* src/layers/bilinear.c */
-#include <weber/gradient.h>
 
 #include "models/flux_structs.h"
 #include "support/support.h"
@@ -51,24 +50,6 @@ static void a_chain_passes_two_arrays_on(void **state) {
     wb_free(model);
 }
 
-static wb_array *of_both(void *model, int count, wb_array *const *inputs) {
-    wb_layer *layer =
-        wb_bilinear(.given_weight = inputs[2], .given_bias = inputs[3], .activation = wb_tanh);
-    wb_array *z[1];
-    (void)model, (void)count;
-    const int given = wb_apply_many(layer, 2, inputs, 1, z);
-    wb_free(layer);
-    return given ? z[0] : NULL;
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_array *arrays[] = {wb_normal(WB_F64, 2, 3), wb_normal(WB_F64, 3, 3),
-                          wb_normal(WB_F64, 2, 2, 3), wb_normal(WB_F64, 2)};
-    for (int order = 1; order <= 2; order++)
-        assert_int_equal(wb_gradient_check(of_both, NULL, 4, arrays, order, 0), WB_OK);
-}
-
 static void mistakes(void **state) {
     (void)state;
     wb_layer *layer = wb_bilinear(3, 2, 4);
@@ -103,7 +84,6 @@ int main(void) {
         TEST(zeros_give_the_bias),
         TEST(sizes_that_are_not_given_are_those_of_the_weight),
         TEST(a_chain_passes_two_arrays_on),
-        TEST(gradients),
         TEST(mistakes),
     };
     ADD_TESTS(&tests, single);

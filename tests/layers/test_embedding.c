@@ -1,5 +1,4 @@
 /* src/layers/embedding.c */
-#include <weber/gradient.h>
 
 #include "models/flux_structs.h"
 #include "support/support.h"
@@ -24,14 +23,6 @@ static void words_are_columns(void **state) {
     wb_free(layer);
 }
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    wb_layer *layer = wb_embedding(.given_weight = inputs[0], .padding_idx = 1);
-    (void)model, (void)count;
-    wb_array *y = wb_apply(layer, wb_vector_of(WB_I32, 0, 1, 2, 0));
-    wb_free(layer);
-    return wb_square(y);
-}
-
 static void the_word_of_padding_is_zeros(void **state) {
     (void)state;
     wb_layer *layer = made(2), *fresh = wb_embedding(4, 5, .padding_idx = 1);
@@ -46,13 +37,6 @@ static void the_word_of_padding_is_zeros(void **state) {
     wb_free(layer), wb_free(fresh);
 }
 
-static void gradients(void **state) {
-    (void)state;
-    wb_array *w = wb_normal(WB_F64, 2, 3);
-    for (int order = 1; order <= 2; order++)
-        assert_int_equal(wb_gradient_check(apply, NULL, 1, &w, order, 0), WB_OK);
-}
-
 static const flux_row structs[] = {
     FLUX("an Embedding of Flux 0.13", MODEL(STRUCT("Flux", "Embedding", W)), "Embedding(1 => 2)",
          "weight"),
@@ -64,8 +48,8 @@ static const flux_row structs[] = {
 
 int main(void) {
     static test_list tests;
-    const struct CMUnitTest single[] = {TEST(words_are_columns), TEST(the_word_of_padding_is_zeros),
-                                        TEST(gradients)};
+    const struct CMUnitTest single[] = {TEST(words_are_columns),
+                                        TEST(the_word_of_padding_is_zeros)};
     ADD_TESTS(&tests, single);
     ADD_ROWS(&tests, structs, flux_is_understood);
     return run_test_list("layers/test_embedding", &tests, make_folder, drop_folder);

@@ -1,5 +1,4 @@
 /* src/layers/embedding_bag.c */
-#include <weber/gradient.h>
 
 #include "models/flux_structs.h"
 #include "support/support.h"
@@ -34,24 +33,6 @@ static void bags_are_reduced(void **state) {
     wb_array *hot = wb_eq(wb_reshape(first, 1, 3), wb_iota(WB_I32, 0, 4, 1));
     assert_values(wb_apply(layer, hot), 1e-12, w[0], w[1]);
     wb_free(layer);
-}
-
-static wb_array *of_table(void *user, int count, wb_array *const *arrays) {
-    const struct bag_row *r = user;
-    wb_layer *layer = wb_embedding_bag(.given_weight = arrays[0], .reduction = r->reduction);
-    wb_array *xs[] = {wb_vector_of(WB_I64, 0, 1, 3, 2, 2), wb_vector_of(WB_I32, 0, 3)}, *y[1];
-    (void)count;
-    const int given = wb_apply_many(layer, 2, xs, 1, y);
-    wb_array *one = given ? wb_apply(layer, xs[0]) : NULL;
-    wb_free(layer);
-    return one ? wb_mul(wb_square(y[0]), wb_reshape(one, 2, 1)) : NULL;
-}
-
-static void gradients(void **state) {
-    wb_array *w = table();
-    for (int order = 1; order <= 2; order++)
-        if (wb_gradient_check(of_table, *state, 1, &w, order, 0) != WB_OK)
-            fail_msg("order %d: %s", order, wb_error_message());
 }
 
 static void mistakes(void **state) {
@@ -103,7 +84,6 @@ int main(void) {
         TEST(it_is_written_with_its_reduction),
     };
     ADD_ROWS(&tests, bags, bags_are_reduced);
-    ADD_ROWS(&tests, bags, gradients);
     ADD_TESTS(&tests, single);
     ADD_ROWS(&tests, structs, flux_is_understood);
     return run_test_list("layers/test_embedding_bag", &tests, make_folder, drop_folder);

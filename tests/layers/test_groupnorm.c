@@ -1,5 +1,4 @@
 /* src/layers/groupnorm.c */
-#include <weber/gradient.h>
 
 #include "models/flux_structs.h"
 #include "support/support.h"
@@ -29,20 +28,6 @@ static void groups_are_of_consecutive_channels(void **state) {
     wb_free(group);
 }
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    (void)count;
-    return wb_apply(model, inputs[0]);
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_layer *group = wb_groupnorm(4, 2, wb_tanh, .dtype = WB_F64);
-    wb_array *x = wb_normal(WB_F64, 3, 4, 2);
-    for (int order = 1; order <= 2; order++)
-        assert_int_equal(wb_gradient_check(apply, group, 1, &x, order, 0), WB_OK);
-    wb_free(group);
-}
-
 #define NORM(data) MODEL(STRUCT("Flux", "GroupNorm", data))
 static const flux_row structs[] = {
     FLUX("a GroupNorm of Flux 0.12",
@@ -65,7 +50,6 @@ int main(void) {
     const struct CMUnitTest single[] = {
         TEST(groups_of_all_channels_are_one_observation),
         TEST(groups_are_of_consecutive_channels),
-        TEST(gradients),
         TEST(running_statistics_are_refused),
     };
     ADD_TESTS(&tests, single);

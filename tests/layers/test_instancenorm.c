@@ -1,8 +1,6 @@
 /* src/layers/instancenorm.c */
 #include <math.h>
 
-#include <weber/gradient.h>
-
 #include "models/flux_structs.h"
 #include "support/support.h"
 
@@ -46,25 +44,6 @@ static void without_spatial_dimensions_it_gives_the_shift(void **state) {
     wb_free(norm);
 }
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    (void)count;
-    return wb_apply(model, inputs[0]);
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_layer *norm =
-        wb_instancenorm(3, wb_tanh, .affine = true, .track_stats = true, .dtype = WB_F64);
-    wb_array *x = wb_normal(WB_F64, 3, 2, 3, 2);
-    wb_set(norm, "γ", wb_normal(WB_F64, 3)), wb_set(norm, "β", wb_normal(WB_F64, 3));
-    for (int mode = 0; mode < 2; mode++) {
-        (void)(mode ? wb_test_mode(norm) : wb_train_mode(norm));
-        for (int order = 1; order <= 2; order++)
-            assert_int_equal(wb_gradient_check(apply, norm, 1, &x, order, 0), WB_OK);
-    }
-    wb_free(norm);
-}
-
 static void mistakes(void **state) {
     (void)state;
     wb_layer *model = wb_chain(wb_instancenorm(3, .track_stats = true));
@@ -102,7 +81,6 @@ int main(void) {
         TEST(each_channel_of_each_image_is_normalised),
         TEST(running_statistics_are_means_over_the_images),
         TEST(without_spatial_dimensions_it_gives_the_shift),
-        TEST(gradients),
         TEST(mistakes),
     };
     ADD_TESTS(&tests, single);

@@ -1,8 +1,6 @@
 /* src/layers/layernorm.c */
 #include <math.h>
 
-#include <weber/gradient.h>
-
 #include "models/flux_structs.h"
 #include "support/support.h"
 
@@ -59,21 +57,6 @@ static void all_dimensions_can_be_normalised(void **state) {
     wb_free(norm), wb_free(flat);
 }
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    (void)count;
-    return wb_apply(model, inputs[0]);
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_layer *norm = wb_layernorm({3, 2}, wb_tanh, .dtype = WB_F64);
-    wb_array *x = wb_normal(WB_F64, 3, 2, 4);
-    wb_set(norm, "diag.scale", wb_normal(WB_F64, 3, 2));
-    for (int order = 1; order <= 2; order++)
-        assert_int_equal(wb_gradient_check(apply, norm, 1, &x, order, 0), WB_OK);
-    wb_free(norm);
-}
-
 #define NORM(data)      MODEL(STRUCT("Flux", "LayerNorm", data))
 #define DIAGONAL        STRUCT("Flux", "Diagonal", W1 ", " B)
 #define SCALE(function) STRUCT("Flux", "Scale", W1 ", " B ", " function)
@@ -113,7 +96,6 @@ int main(void) {
         TEST(settings),
         TEST(sizes_that_do_not_fit_are_named),
         TEST(all_dimensions_can_be_normalised),
-        TEST(gradients),
         TEST(the_activation_of_flux_is_applied_once),
     };
     ADD_TESTS(&tests, single);

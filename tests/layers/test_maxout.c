@@ -1,5 +1,4 @@
 /* src/layers/maxout.c, pairwise_fusion.c */
-#include <weber/gradient.h>
 
 #include "models/flux_structs.h"
 #include "support/support.h"
@@ -29,23 +28,6 @@ static void each_layer_takes_the_result_before(void **state) {
     wb_free(layer);
 }
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    wb_array *ys[2];
-    (void)count;
-    return wb_apply_many(model, 1, inputs, 2, ys) == 2 ? wb_mul(ys[0], ys[1]) : NULL;
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_layer *model =
-        wb_chain(wb_maxout(wb_fn(wb_sin), wb_fn(wb_square)),
-                 wb_pairwise_fusion(wb_connect_mul, wb_fn(wb_tanh), wb_fn(wb_square)));
-    wb_array *x = wb_normal(WB_F64, 3, 2);
-    for (int order = 1; order <= 2; order++)
-        assert_int_equal(wb_gradient_check(apply, model, 1, &x, order, 0), WB_OK);
-    wb_free(model);
-}
-
 static const flux_row structs[] = {
     FLUX("a Maxout of Flux",
          MODEL(STRUCT("Flux", "Maxout", TUPLE(DENSE(W, B, RELU) ", " DENSE(W, B, IDENTITY)))),
@@ -61,7 +43,6 @@ int main(void) {
     const struct CMUnitTest single[] = {
         TEST(the_largest_of_several_layers),
         TEST(each_layer_takes_the_result_before),
-        TEST(gradients),
     };
     ADD_TESTS(&tests, single);
     ADD_ROWS(&tests, structs, flux_is_understood);

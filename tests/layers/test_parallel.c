@@ -1,8 +1,6 @@
 /* src/layers/parallel.c, skip.c, connections.c */
 #include <math.h>
 
-#include <weber/gradient.h>
-
 #include "models/flux_structs.h"
 #include "support/support.h"
 
@@ -100,21 +98,6 @@ static void they_are_printed_as_in_flux(void **state) {
     wb_free(model);
 }
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    (void)count;
-    return wb_apply(model, inputs[0]);
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_layer *model = wb_chain(wb_skip(wb_dense(3, 3, wb_tanh, .dtype = WB_F64), wb_connect_mul),
-                               wb_parallel(wb_connect_add, wb_fn(wb_square), wb_fn(wb_sin)));
-    wb_array *x = wb_normal(WB_F64, 3, 2);
-    for (int order = 1; order <= 2; order++)
-        assert_int_equal(wb_gradient_check(apply, model, 1, &x, order, 0), WB_OK);
-    wb_free(model);
-}
-
 static void a_layer_has_one_container(void **state) {
     (void)state;
     wb_layer *layer = wb_dense(2, 2), *chain = wb_chain(layer);
@@ -163,7 +146,6 @@ int main(void) {
         TEST(several_results_go_on),
         TEST(a_way_around_a_layer),
         TEST(they_are_printed_as_in_flux),
-        TEST(gradients),
         TEST(a_layer_has_one_container),
         TEST(channels_are_the_last_dimension_but_one),
     };

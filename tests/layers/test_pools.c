@@ -1,5 +1,4 @@
 /* src/layers/global_pool.c, adaptive_pool.c, pixel_shuffle.c */
-#include <weber/gradient.h>
 
 #include "models/flux_structs.h"
 #include "support/support.h"
@@ -64,21 +63,6 @@ static void channels_become_pixels(void **state) {
     wb_free(shuffle);
 }
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    (void)count;
-    return wb_apply(model, inputs[0]);
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_layer *model = wb_chain(wb_pixel_shuffle(2), wb_adaptive_meanpool({3, 3}), wb_fn(wb_square),
-                               wb_global_meanpool());
-    wb_array *x = wb_normal(WB_F64, 2, 3, 4, 2);
-    for (int order = 1; order <= 2; order++)
-        assert_int_equal(wb_gradient_check(apply, model, 1, &x, order, 0), WB_OK);
-    wb_free(model);
-}
-
 static const flux_row structs[] = {
     FLUX("pools of Flux",
          MODEL(CHAIN(STRUCT("Flux", "GlobalMeanPool", "") ", " STRUCT(
@@ -95,7 +79,6 @@ int main(void) {
         TEST(a_given_size_is_that_of_a_pool),
         TEST(norms_are_those_of_the_function),
         TEST(channels_become_pixels),
-        TEST(gradients),
     };
     ADD_TESTS(&tests, single);
     ADD_ROWS(&tests, structs, flux_is_understood);

@@ -1,5 +1,4 @@
 /* src/layers/position_embedding.c */
-#include <weber/gradient.h>
 
 #include "models/flux_structs.h"
 #include "support/support.h"
@@ -28,22 +27,6 @@ static void it_begins_small(void **state) {
     wb_free(p);
 }
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    (void)count;
-    wb_layer *p = wb_position_embedding(.given_weight = inputs[1]);
-    wb_array *y = wb_mul(wb_apply(p, inputs[0]), wb_apply(p, inputs[0]));
-    (void)model;
-    wb_free(p);
-    return y;
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_array *x[] = {wb_normal(WB_F64, 3, 2, 2), wb_normal(WB_F64, 3, 4)};
-    for (int order = 1; order <= 2; order++)
-        assert_int_equal(wb_gradient_check(apply, NULL, 2, x, order, 0), WB_OK);
-}
-
 static void mistakes(void **state) {
     (void)state;
     wb_layer *p = wb_position_embedding(3, 2);
@@ -66,7 +49,6 @@ int main(void) {
     const struct CMUnitTest single[] = {
         TEST(each_position_has_a_column),
         TEST(it_begins_small),
-        TEST(gradients),
         TEST(mistakes),
     };
     ADD_TESTS(&tests, single);

@@ -1,5 +1,4 @@
 /* src/layers/positions.c, and where attention and its blocks use it. */
-#include <weber/gradient.h>
 
 #include "models/flux_structs.h"
 #include "support/support.h"
@@ -58,24 +57,6 @@ static void attention_turns_its_heads(void **state) {
     wb_free(l);
 }
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    (void)count;
-    wb_array *y = wb_apply(model, inputs[0]);
-    return wb_mul(y, y);
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_layer *layers[] = {wb_sinusoidal_positions(), wb_rotary_positions(.heads = 2),
-                          wb_multi_head_attention(4, .heads = 2, .rotary = 55, .dtype = WB_F64)};
-    for (int i = 0; i < 3; i++) {
-        wb_array *x[] = {wb_normal(WB_F64, 4, 3)};
-        for (int order = 1; order <= 2; order++)
-            assert_int_equal(wb_gradient_check(apply, layers[i], 1, x, order, 0), WB_OK);
-        wb_free(layers[i]);
-    }
-}
-
 /* What comes piece by piece is what it is in the whole. */
 static void pieces_are_the_whole(void **state) {
     (void)state;
@@ -131,9 +112,12 @@ static void mistakes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(sinusoidal_ones_are_added), TEST(rotary_ones_turn), TEST(positions_are_given),
-        TEST(attention_turns_its_heads), TEST(gradients),        TEST(pieces_are_the_whole),
-        TEST(blocks_have_no_biases),     TEST(mistakes)};
+    const struct CMUnitTest tests[] = {TEST(sinusoidal_ones_are_added),
+                                       TEST(rotary_ones_turn),
+                                       TEST(positions_are_given),
+                                       TEST(attention_turns_its_heads),
+                                       TEST(pieces_are_the_whole),
+                                       TEST(blocks_have_no_biases),
+                                       TEST(mistakes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

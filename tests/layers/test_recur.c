@@ -288,21 +288,6 @@ static void a_recurrence_is_its_cell_over_a_sequence(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "wb_recurrence: layer 1 is NULL");
 }
 
-static wb_array *apply_recurrence(void *model, int count, wb_array *const *inputs) {
-    (void)count;
-    return wb_apply(model, inputs[0]);
-}
-
-static void gradients_of_a_recurrence(void **state) {
-    (void)state;
-    wb_layer *layer = wb_recurrence(wb_gru_cell(2, 2, .dtype = WB_F64));
-    wb_array *x = wb_normal(WB_F64, 2, 3, 2);
-    for (int order = 1; order <= 2; order++)
-        if (wb_gradient_check(apply_recurrence, layer, 1, &x, order, 2e-6) != WB_OK)
-            fail_msg("order %d: %s", order, wb_error_message());
-    wb_free(layer);
-}
-
 #define W8            M("8", "1", FOUR(ONE " " TWO))
 #define W82           M("8", "2", FOUR(FOUR(ONE)))
 #define B8            V("8", FOUR(ONE " " TWO))
@@ -406,7 +391,6 @@ int main(void) {
         TEST(a_struct_is_loaded_into_places),
         TEST(a_state_is_loaded_by_a_table),
         TEST(a_recurrence_is_its_cell_over_a_sequence),
-        TEST(gradients_of_a_recurrence),
     };
     ADD_ROWS(&tests, kinds, steps_are_a_sequence);
     ADD_ROWS(&tests, kinds, gradients_go_through_the_calls);

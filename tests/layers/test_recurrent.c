@@ -163,21 +163,6 @@ static void a_layer_is_its_cell_in_a_loop(void **state) {
     wb_free(layer), wb_free(cell);
 }
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    (void)count;
-    return wb_apply(model, inputs[0]);
-}
-
-static void gradients_agree_with_differences(void **state) {
-    const struct both *b = *state;
-    wb_layer *layer = b->layer(WB_DESC(recurrent, .in = 2, .out = 2, .dtype = WB_F64));
-    wb_array *x = wb_normal(WB_F64, 2, 3, 2);
-    for (int order = 1; order <= 2; order++)
-        if (wb_gradient_check(apply, layer, 1, &x, order, 2e-6) != WB_OK)
-            fail_msg("order %d: %s", order, wb_error_message());
-    wb_free(layer);
-}
-
 /* h = 5 x + 4 h from 7, with x = 2 and 3. */
 static wb_array *last_of(void *user, int count, wb_array *const *arrays) {
     wb_layer *layer = wb_rnn(.activation = wb_identity, .given_wi = arrays[0],
@@ -245,7 +230,6 @@ int main(void) {
     ADD_ROWS(&tests, knowns, known_numbers);
     ADD_ROWS(&tests, sequences, sequences_are_the_definitions);
     ADD_ROWS(&tests, both, a_layer_is_its_cell_in_a_loop);
-    ADD_ROWS(&tests, both, gradients_agree_with_differences);
     const struct CMUnitTest others[] = {
         TEST(gradients_go_through_time),
         TEST(sequences_have_time_second),

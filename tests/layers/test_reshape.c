@@ -1,5 +1,4 @@
 /* src/layers/reshape.c */
-#include <weber/gradient.h>
 
 #include "models/flux_structs.h"
 #include "support/support.h"
@@ -11,20 +10,6 @@ static void observations_get_other_sizes(void **state) {
     assert_sizes(wb_apply(wb_get_layer(model, "layers.1"), x), 2, 3, 2, 5);
     assert_same_bits(wb_apply(model, x), wb_reshape(x, 12, 5), "there and back");
     assert_structure(model, "Chain(ReshapeLayer((2, 3, 2)), flatten)");
-    wb_free(model);
-}
-
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    (void)count;
-    return wb_apply(model, inputs[0]);
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_layer *model = wb_chain(wb_reshape_layer({3, 2}), wb_fn(wb_softmax));
-    wb_array *x = wb_normal(WB_F64, 6, 2);
-    for (int order = 1; order <= 2; order++)
-        assert_int_equal(wb_gradient_check(apply, model, 1, &x, order, 0), WB_OK);
     wb_free(model);
 }
 
@@ -45,7 +30,6 @@ int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
         TEST(observations_get_other_sizes),
-        TEST(gradients),
         TEST(mistakes),
     };
     ADD_TESTS(&tests, single);

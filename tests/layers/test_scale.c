@@ -1,5 +1,4 @@
 /* src/layers/scale.c */
-#include <weber/gradient.h>
 
 #include "models/flux_structs.h"
 #include "support/support.h"
@@ -24,22 +23,6 @@ static void a_scale_may_have_all_dimensions(void **state) {
     wb_free(given);
 }
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    wb_layer *given =
-        wb_scale(.given_scale = inputs[1], .given_bias = inputs[2], .activation = wb_tanh);
-    (void)model, (void)count;
-    wb_array *y = wb_apply(given, inputs[0]);
-    wb_free(given);
-    return y;
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_array *arrays[] = {wb_normal(WB_F64, 3, 4), wb_normal(WB_F64, 3), wb_normal(WB_F64, 3)};
-    for (int order = 1; order <= 2; order++)
-        assert_int_equal(wb_gradient_check(apply, NULL, 3, arrays, order, 0), WB_OK);
-}
-
 static const flux_row structs[] = {
     FLUX("a Diagonal of Flux 0.12", MODEL(STRUCT("Flux", "Diagonal", W1 ", " B)), "Scale(2)",
          "scale"),
@@ -52,7 +35,7 @@ static const flux_row structs[] = {
 int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {TEST(numbers_of_the_documentation),
-                                        TEST(a_scale_may_have_all_dimensions), TEST(gradients)};
+                                        TEST(a_scale_may_have_all_dimensions)};
     ADD_TESTS(&tests, single);
     ADD_ROWS(&tests, structs, flux_is_understood);
     return run_test_list("layers/test_scale", &tests, make_folder, drop_folder);

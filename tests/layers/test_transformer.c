@@ -1,5 +1,4 @@
 /* src/layers/transformer.c, against its parts put together by hand. */
-#include <weber/gradient.h>
 
 #include "models/flux_structs.h"
 #include "support/support.h"
@@ -132,29 +131,6 @@ static void texts(void **state) {
     wb_free(b);
 }
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    wb_array *y[2];
-    return wb_apply_many(model, count, inputs, 2, y) == count ? y[0] : NULL;
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_array *x[] = {wb_normal(WB_F64, 2, 2), wb_normal(WB_F64, 2, 3)};
-    for (int is_first = 0; is_first <= 1; is_first++) {
-        wb_layer *encoder = wb_transformer_encoder(2, .heads = 1, .activation = wb_tanh,
-                                                   .norm_first = is_first, .dtype = WB_F64),
-                 *decoder = wb_transformer_decoder(2, .heads = 2, .activation = wb_tanh,
-                                                   .norm_first = is_first, .causal = true,
-                                                   .eps = 0.1, .dtype = WB_F64);
-        for (int order = 1; order <= 2; order++) {
-            if (wb_gradient_check(apply, encoder, 1, x, order, 1e-4) != WB_OK ||
-                wb_gradient_check(apply, decoder, 2, x, order, 1e-4) != WB_OK)
-                fail_msg("order %d: %s", order, wb_error_message());
-        }
-        wb_free(encoder), wb_free(decoder);
-    }
-}
-
 static void mistakes(void **state) {
     (void)state;
     assert_null(wb_transformer_encoder());
@@ -192,7 +168,6 @@ int main(void) {
         TEST(masks_go_through_a_chain),
         TEST(dropout_is_for_training),
         TEST(texts),
-        TEST(gradients),
         TEST(mistakes),
     };
     ADD_TESTS(&tests, single);

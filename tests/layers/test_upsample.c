@@ -82,28 +82,6 @@ static void bilinear_is_linear_twice(void **state) {
     wb_free(both), wb_free(three), wb_free(first), wb_free(second);
 }
 
-static wb_array *apply(void *model, int count, wb_array *const *inputs) {
-    (void)count;
-    return wb_apply(model, inputs[0]);
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_layer *models[] = {
-        wb_chain(wb_upsample(.scale = {2, 3}), wb_fn(wb_square)),
-        wb_chain(wb_upsample(WB_UPSAMPLE_BILINEAR, {1.5}), wb_fn(wb_square)),
-        wb_chain(wb_upsample(WB_UPSAMPLE_BILINEAR, .size = {3, 5}, .align_corners = false),
-                 wb_fn(wb_square)),
-    };
-    wb_array *x = wb_normal(WB_F64, 2, 3, 2, 2);
-    for (int i = 0; i < 3; i++) {
-        if (i == 0) x = wb_normal(WB_F64, 2, 3, 2, 2);
-        for (int order = 1; order <= 2; order++)
-            assert_int_equal(wb_gradient_check(apply, models[i], 1, &x, order, 0), WB_OK);
-        wb_free(models[i]);
-    }
-}
-
 static void the_function_is_the_layer(void **state) {
     (void)state;
     wb_layer *layer = wb_upsample(WB_UPSAMPLE_BILINEAR, {2, 3}, .align_corners = false);
@@ -198,11 +176,8 @@ static const flux_row structs[] = {
 int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
-        TEST(pixels_become_blocks),
-        TEST(bilinear_is_linear_twice),
-        TEST(gradients),
-        TEST(the_function_is_the_layer),
-        TEST(mistakes),
+        TEST(pixels_become_blocks),      TEST(bilinear_is_linear_twice),
+        TEST(the_function_is_the_layer), TEST(mistakes),
         TEST(it_is_printed_as_in_flux),
     };
     ADD_ROWS(&tests, lines, a_line_becomes);

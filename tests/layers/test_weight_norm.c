@@ -1,5 +1,4 @@
 /* src/layers/weight_norm.c, replace.c */
-#include <weber/gradient.h>
 
 #include "models/flux_structs.h"
 #include "support/support.h"
@@ -59,24 +58,6 @@ static void length_and_direction_are_apart(void **state) {
     (void)wb_set(norm, "g", wb_mul_number(wb_get(norm, "g"), 2));
     assert_values(wb_apply(norm, x), 1e-12, 6, 12);
     wb_free(norm);
-}
-
-static wb_array *of_both(void *user, int count, wb_array *const *arrays) {
-    wb_layer *norm = wb_weight_norm(wb_dense(.given_weight = arrays[1], .activation = wb_tanh),
-                                    .given_g = arrays[2]);
-    (void)user, (void)count;
-    wb_array *y = wb_apply(norm, arrays[0]);
-    wb_free(norm);
-    return y;
-}
-
-static void gradients(void **state) {
-    (void)state;
-    wb_array *arrays[] = {wb_normal(WB_F64, 3, 2), wb_normal(WB_F64, 4, 3),
-                          wb_normal(WB_F64, 4, 1)};
-    for (int order = 1; order <= 2; order++)
-        if (wb_gradient_check(of_both, NULL, 3, arrays, order, 0) != WB_OK)
-            fail_msg("order %d: %s", order, wb_error_message());
 }
 
 static void norms_are_removed(void **state) {
@@ -139,7 +120,6 @@ int main(void) {
     const struct CMUnitTest single[] = {
         TEST(a_layer_stays_as_it_was),
         TEST(length_and_direction_are_apart),
-        TEST(gradients),
         TEST(norms_are_removed),
         TEST(mistakes),
     };
