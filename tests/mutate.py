@@ -113,7 +113,8 @@ def put(path, text):
 def copy_tree(folder):
     tree, build = os.path.join(folder, "tree"), os.path.join(folder, "build")
     shutil.rmtree(tree, ignore_errors=True)
-    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("build", ".git"))
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("build", ".git"),
+                    copy_function=shutil.copy)  # new times: the build may hold a mutant of the run before
     launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
     subprocess.check_call(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DWEBER_BENCH=OFF",
                            "-DWEBER_EXAMPLES=OFF"] + launcher, stdout=subprocess.DEVNULL)

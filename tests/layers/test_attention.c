@@ -73,33 +73,6 @@ static void texts(void **state) {
     wb_free(pair), wb_free(one);
 }
 
-static void mistakes(void **state) {
-    (void)state;
-    assert_null(wb_multi_head_attention(10, .heads = 3));
-    assert_error(WB_ERROR_ARGUMENT,
-                 "MultiHeadAttention: qk must be divisible by heads, got 10 features and 3 heads");
-    assert_null(wb_multi_head_attention(8, .heads = 2, .rotary = -1));
-    assert_error(WB_ERROR_ARGUMENT, "MultiHeadAttention: rotary must be at least 0, got -1");
-    assert_null(wb_multi_head_attention());
-    assert_error(WB_ERROR_ARGUMENT, "MultiHeadAttention: in must be positive, got 0");
-    assert_null(wb_multi_head_attention(8, .dropout = 2));
-    assert_error(WB_ERROR_ARGUMENT, "MultiHeadAttention: dropout_prob must be from 0 to 1, got 2");
-    assert_null(wb_parse("MultiHeadAttention((1, 2, 3, 4) => 8 => 8)"));
-    assert_error(WB_ERROR_FORMAT, "MultiHeadAttention: in must be a number, or sizes like "
-                                  "(q, k, v) => (qk, v) => out");
-    wb_layer *m = wb_multi_head_attention(8);
-    assert_null(wb_apply(m, wb_ones(WB_F32, 4, 2)));
-    assert_error(WB_ERROR_SHAPE, "q_proj");
-    wb_array *x = wb_ones(WB_F32, 8, 2), *y[1];
-    wb_array *mask = wb_gt(x, wb_number(0));
-    assert_int_equal(wb_apply_many(m, 1, &mask, 1, y), 0);
-    assert_error(WB_ERROR_ARGUMENT, "of which q is needed, got 1 arrays");
-    assert_int_equal(wb_apply_many(m, 2, (wb_array *[]){x, mask}, 1, y), 0);
-    assert_error(WB_ERROR_SHAPE, "attention: mask must broadcast to (keys, queries, heads, ...) = "
-                                 "(2, 2, 8), got");
-    wb_free(m);
-}
-
 #define ROW_OF_TWO ARRAY("Float32", "1, 2", ONE " " TWO)
 #define ATTENTION(bias)                                                                            \
     MODEL(                                                                                         \
@@ -121,7 +94,6 @@ int main(void) {
         TEST(one_array_is_all_three),
         TEST(dropout_is_for_training),
         TEST(texts),
-        TEST(mistakes),
     };
     ADD_TESTS(&tests, single);
     ADD_ROWS(&tests, structs, flux_is_understood);

@@ -53,31 +53,12 @@ static void it_is_printed_with_its_layers(void **state) {
     wb_free(model);
 }
 
-static void mistakes(void **state) {
-    (void)state;
-    wb_layer *model = wb_bidirectional(wb_lstm(3, 4), wb_lstm(3, 4, .return_state = true));
-    assert_null(wb_apply(model, wb_ones(WB_F32, 3)));
-    assert_error(WB_ERROR_SHAPE, "Bidirectional: input must have features and time, got (3)");
-    assert_null(wb_apply(model, wb_ones(WB_F32, 3, 2)));
-    assert_error(WB_ERROR_ARGUMENT, "backward of Bidirectional: gives 3 arrays, 1 wanted");
-    assert_null(wb_apply(model, wb_ones(WB_F32, 4, 2)));
-    assert_error(WB_ERROR_SHAPE, "forward of Bidirectional: input must have 2 or 3 dimensions");
-    wb_free(model);
-    assert_null(wb_bidirectional(wb_lstm(3, 4), NULL));
-    assert_error(WB_ERROR_ARGUMENT, "wb_bidirectional: layer 2 is NULL");
-    wb_layer *one = wb_lstm(3, 4);
-    assert_null(wb_bidirectional(one, one));
-    assert_error(WB_ERROR_ARGUMENT, "Bidirectional: layer 2, LSTM(3 => 4), belongs to another "
-                                    "container already");
-}
-
 int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
         TEST(both_directions_are_one_above_the_other),
         TEST(layers_are_stacked_in_a_chain),
         TEST(it_is_printed_with_its_layers),
-        TEST(mistakes),
     };
     ADD_TESTS(&tests, single);
     return run_test_list("layers/test_bidirectional", &tests, make_folder, drop_folder);

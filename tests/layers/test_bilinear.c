@@ -50,24 +50,6 @@ static void a_chain_passes_two_arrays_on(void **state) {
     wb_free(model);
 }
 
-static void mistakes(void **state) {
-    (void)state;
-    wb_layer *layer = wb_bilinear(3, 2, 4);
-    wb_array *xs[] = {wb_ones(WB_F32, 3, 3), wb_ones(WB_F32, 2, 4), wb_ones(WB_F32, 2)}, *z[1];
-    assert_int_equal(wb_apply_many(layer, 2, xs, 1, z), 0);
-    assert_error(WB_ERROR_SHAPE, "Bilinear((3, 2) => 4): inputs must have equally many columns, "
-                                 "got (3, 3) and (2, 4)");
-    assert_null(wb_apply(layer, xs[0]));
-    assert_error(WB_ERROR_SHAPE, "inputs must be (3, N) and (2, N), got (3, 3) and (3, 3)");
-    assert_int_equal(wb_apply_many(layer, 3, xs, 1, z), 0);
-    assert_error(WB_ERROR_ARGUMENT, "takes one array or two, got 3");
-    assert_null(wb_bilinear(3, 2));
-    assert_error(WB_ERROR_ARGUMENT, "Bilinear: out must be positive, got 0");
-    assert_null(wb_bilinear(3, -2, 4));
-    assert_error(WB_ERROR_ARGUMENT, "Bilinear: in2 must be positive, got -2");
-    wb_free(layer);
-}
-
 #define W3 ARRAY("Float32", "2, 1, 1", ONE " " TWO)
 static const flux_row structs[] = {
     FLUX("a Bilinear of Flux 0.12 and later",
@@ -84,7 +66,6 @@ int main(void) {
         TEST(zeros_give_the_bias),
         TEST(sizes_that_are_not_given_are_those_of_the_weight),
         TEST(a_chain_passes_two_arrays_on),
-        TEST(mistakes),
     };
     ADD_TESTS(&tests, single);
     ADD_ROWS(&tests, structs, flux_is_understood);

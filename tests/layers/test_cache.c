@@ -172,8 +172,6 @@ static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
 static void mistakes(void **state) {
     (void)state;
     wb_layer *model = gpt();
-    assert_int_equal(wb_cache(NULL, 4), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_cache: the layer is NULL");
     assert_int_equal(wb_cache(model, -1), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_cache: length must be at least 0, got -1");
     assert_int_equal(wb_cache(model, LENGTH + 1), WB_ERROR_ARGUMENT);

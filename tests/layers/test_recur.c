@@ -204,28 +204,6 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_SHAPE, "input (2, 4, 0) has no steps");
     assert_null(wb_apply(model, wb_ones(WB_F32, 2, 4, 1, 1)));
     assert_error(WB_ERROR_SHAPE, "input must be features, then, if any, batch and time");
-    assert_null(wb_recur(NULL));
-    assert_error(WB_ERROR_ARGUMENT, "wb_recur: layer 1 is NULL");
-    assert_null(wb_recur(wb_gru_cell(0, 4)));
-    assert_error(WB_ERROR_ARGUMENT,
-                 "GRUCell: in must be positive, got 0; so wb_recur got no layer 1");
-    assert_null(wb_recur(wb_dense(2, 3)));
-    assert_error(WB_ERROR_ARGUMENT, "Recur: the cell must take x and its states, as wb_lstm_cell's "
-                                    "does, got Dense(2 => 3)");
-    assert_null(wb_recurrence(wb_flatten()));
-    assert_error(WB_ERROR_ARGUMENT, "Recurrence: the cell must take x and its states, as "
-                                    "wb_lstm_cell's does, got flatten");
-    assert_null(wb_rnn_cell(2, 3, .return_state = true));
-    assert_error(WB_ERROR_ARGUMENT, "RNNCell: .return_state must not be given: only a layer over "
-                                    "a sequence has it");
-    assert_null(wb_lstm(2, 3, .state0 = true));
-    assert_error(WB_ERROR_ARGUMENT, "LSTM: .state0 must not be given: only a cell has it");
-    assert_null(wb_gru_cell(2, 3, .given_cell0 = wb_ones(WB_F32, 3)));
-    assert_error(WB_ERROR_ARGUMENT, "GRUCell: .cell0 must not be given: only an LSTM has it");
-    assert_null(wb_lstm_cell(2, 3, .given_state0 = wb_ones(WB_F32, 4)));
-    assert_error(WB_ERROR_SHAPE, "LSTMCell: state0 must be (3), got (4)");
-    assert_int_equal(wb_reset(NULL), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_reset: the layer is NULL");
     wb_free(model);
 }
 
@@ -234,11 +212,6 @@ static void the_forget_block_begins_with_a_number(void **state) { /* H8 */
     wb_layer *old = wb_lstm_cell(1, 2, .forget_bias = 1), *new = wb_lstm(1, 2);
     assert_values(wb_get(old, "bias"), 0, 0, 0, 1, 1, 0, 0, 0, 0);
     assert_values(wb_get(new, "cell.bias"), 0, 0, 0, 0, 0, 0, 0, 0, 0);
-    assert_null(wb_gru(1, 2, .forget_bias = 1));
-    assert_error(WB_ERROR_ARGUMENT, "GRUCell: .forget_bias must not be given: only an LSTM has it");
-    assert_null(wb_lstm(1, 2, .forget_bias = 1, .bias = false));
-    assert_error(WB_ERROR_ARGUMENT,
-                 "LSTMCell: forget_bias is for a bias that is made, not for none");
     wb_free(old), wb_free(new);
 }
 
@@ -284,8 +257,6 @@ static void a_recurrence_is_its_cell_over_a_sequence(void **state) {
     assert_null(wb_apply(same, wb_ones(WB_F32, 2, 0)));
     assert_error(WB_ERROR_SHAPE, "Recurrence: input (2, 0) has no steps");
     wb_free(gru), wb_free(same);
-    assert_null(wb_recurrence(.return_state = true));
-    assert_error(WB_ERROR_ARGUMENT, "wb_recurrence: layer 1 is NULL");
 }
 
 #define W8            M("8", "1", FOUR(ONE " " TWO))

@@ -197,34 +197,6 @@ static void sequences_have_time_second(void **state) { /* H6 */
     wb_free(layer);
 }
 
-static void sizes_are_checked(void **state) {
-    (void)state;
-    wb_layer *layer = wb_lstm(3, 5);
-    assert_null(wb_apply(layer, wb_ones(WB_F32, 4, 6)));
-    assert_error(WB_ERROR_SHAPE, "LSTM(3 => 5): input must have 2 or 3 dimensions, the first of "
-                                 "size 3, got (4, 6)");
-    wb_array *arrays[3] = {wb_ones(WB_F32, 3, 6, 2), wb_ones(WB_F32, 4), wb_ones(WB_F32, 5)};
-    wb_array *results[WB_MOST_ARRAYS];
-    assert_int_equal(wb_apply_many(layer, 3, arrays, WB_MOST_ARRAYS, results), 0);
-    assert_error(WB_ERROR_SHAPE, "state 0 must be (5, 2), got (4)");
-    assert_int_equal(wb_apply_many(layer, 2, arrays, WB_MOST_ARRAYS, results), 0);
-    assert_error(WB_ERROR_ARGUMENT, "takes an input and, if any, 2 states, got 2 arrays");
-    assert_null(wb_gru(0, 4));
-    assert_error(WB_ERROR_ARGUMENT, "GRU");
-    wb_free(layer);
-}
-
-static void settings_of_other_kinds_are_refused(void **state) {
-    (void)state;
-    assert_null(wb_lstm(2, 3, wb_relu));
-    assert_error(WB_ERROR_ARGUMENT, ".activation must not be given: only an RNN has it");
-    assert_null(wb_rnn_cell(2, 3, .given_wh_candidate = wb_ones(WB_F32, 3, 3)));
-    assert_error(WB_ERROR_ARGUMENT,
-                 "RNNCell: .wh_candidate must not be given: only a GRUv3 has it");
-    assert_null(wb_lstm(2, INT64_MAX / 2));
-    assert_error(WB_ERROR_ARGUMENT, "out is too large");
-}
-
 int main(void) {
     static test_list tests;
     ADD_ROWS(&tests, knowns, known_numbers);
@@ -233,8 +205,6 @@ int main(void) {
     const struct CMUnitTest others[] = {
         TEST(gradients_go_through_time),
         TEST(sequences_have_time_second),
-        TEST(sizes_are_checked),
-        TEST(settings_of_other_kinds_are_refused),
     };
     ADD_TESTS(&tests, others);
     return run_test_list("layers/test_recurrent", &tests, NULL, NULL);

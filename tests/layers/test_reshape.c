@@ -13,24 +13,10 @@ static void observations_get_other_sizes(void **state) {
     wb_free(model);
 }
 
-static void mistakes(void **state) {
-    (void)state;
-    wb_layer *layer = wb_reshape_layer({2, 3});
-    assert_null(wb_apply(layer, wb_ones(WB_F32, 5, 2)));
-    assert_error(WB_ERROR_SHAPE, "ReshapeLayer((2, 3)): observations must have as many elements as "
-                                 "(2, 3), got input (5, 2)");
-    assert_null(wb_reshape_layer());
-    assert_error(WB_ERROR_ARGUMENT, "ReshapeLayer: dims must be positive, got (0)");
-    assert_null(wb_reshape_layer({2, -3}));
-    assert_error(WB_ERROR_ARGUMENT, "ReshapeLayer: dims must be positive, got (2, -3)");
-    wb_free(layer);
-}
-
 int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
         TEST(observations_get_other_sizes),
-        TEST(mistakes),
     };
     ADD_TESTS(&tests, single);
     return run_test_list("layers/test_reshape", &tests, make_folder, drop_folder);

@@ -131,35 +131,6 @@ static void texts(void **state) {
     wb_free(b);
 }
 
-static void mistakes(void **state) {
-    (void)state;
-    assert_null(wb_transformer_encoder());
-    assert_error(WB_ERROR_ARGUMENT, "TransformerEncoderBlock: in must be positive, got 0");
-    assert_null(wb_transformer_decoder(8, .hidden = -4));
-    assert_error(WB_ERROR_ARGUMENT, "TransformerDecoderBlock: hidden must be positive, got -4");
-    assert_null(wb_transformer_decoder(8, .dropout = 2));
-    assert_error(WB_ERROR_ARGUMENT, "TransformerDecoderBlock: dropout must be from 0 to 1, got 2");
-    assert_null(wb_transformer_encoder(8, .heads = 3));
-    assert_error(WB_ERROR_ARGUMENT,
-                 "MultiHeadAttention: qk must be divisible by heads, got 8 features and 3 heads");
-    assert_null(wb_transformer_encoder(8, .eps = -1));
-    assert_error(WB_ERROR_ARGUMENT, "LayerNorm: eps must be above 0, got -1");
-    assert_null(wb_parse("TransformerEncoderBlock(attention = Dense(2 => 2))"));
-    assert_error(WB_ERROR_ARGUMENT,
-                 "TransformerEncoderBlock: norm1 must be a layer, but there is none");
-    wb_layer *b = wb_transformer_encoder(8, .heads = 2), *d = wb_transformer_decoder(8);
-    assert_null(wb_apply(b, wb_ones(WB_F32, 4, 2)));
-    assert_error(WB_ERROR_SHAPE, "attention of TransformerEncoderBlock");
-    wb_array *x = wb_ones(WB_F32, 8, 2), *y[4];
-    assert_int_equal(wb_apply_many(b, 4, (wb_array *[]){x, x, x, x}, 4, y), 0);
-    assert_error(WB_ERROR_ARGUMENT, "TransformerEncoderBlock: takes x, and, if any, a bias and a "
-                                    "mask, got 4 arrays");
-    assert_null(wb_apply(d, x));
-    assert_error(WB_ERROR_ARGUMENT, "TransformerDecoderBlock: takes x and memory, and, if any, a "
-                                    "bias and a mask, got 1 arrays");
-    wb_free(b), wb_free(d);
-}
-
 int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
@@ -168,7 +139,6 @@ int main(void) {
         TEST(masks_go_through_a_chain),
         TEST(dropout_is_for_training),
         TEST(texts),
-        TEST(mistakes),
     };
     ADD_TESTS(&tests, single);
     return run_test_list("layers/test_transformer", &tests, make_folder, drop_folder);

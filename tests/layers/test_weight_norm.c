@@ -79,32 +79,6 @@ static void norms_are_removed(void **state) {
     wb_free(model);
 }
 
-static void mistakes(void **state) {
-    (void)state;
-    assert_null(wb_weight_norm(wb_dense(2, 3), "wait"));
-    assert_error(WB_ERROR_ARGUMENT, "WeightNorm: no \"wait\" in Dense; it has weight, bias");
-    assert_null(wb_weight_norm(wb_dense(2, 3), "bias"));
-    assert_error(WB_ERROR_ARGUMENT, "WeightNorm: bias is all zeros: it has no direction");
-    assert_null(wb_weight_norm(wb_dense(2, 3, .bias = false), "bias"));
-    assert_error(WB_ERROR_ARGUMENT, "WeightNorm: the layer was made without bias");
-    assert_null(wb_weight_norm(wb_dense(2, 3), .dims = WB_DIM(2)));
-    assert_error(WB_ERROR_ARGUMENT,
-                 "WeightNorm: dims must be among the 2 of weight (3, 2), got 0x4");
-    assert_null(wb_weight_norm(wb_dense(2, 3), .given_g = wb_ones(WB_F32, 2)));
-    assert_error(WB_ERROR_SHAPE, "WeightNorm: g must have 2 dimensions, got (2)");
-    assert_null(wb_weight_norm(wb_dense(2, 3), .dims = 1, .given_g = wb_ones(WB_F32, 3, 1)));
-    assert_error(WB_ERROR_SHAPE, "WeightNorm: g must be (1, 2), got (3, 1)");
-    assert_null(wb_weight_norm(NULL));
-    assert_error(WB_ERROR_ARGUMENT, "wb_weight_norm: layer 1 is NULL");
-    assert_null(
-        wb_weight_norm(wb_dense(2, 3), "a.path.that.is.much.too.long.for.any.layer.that.is"));
-    assert_error(WB_ERROR_ARGUMENT, "WeightNorm: which must be below 48 bytes");
-    assert_null(wb_weight_norm(wb_batchnorm(2), "σ²"));
-    assert_error(WB_ERROR_ARGUMENT, "WeightNorm: σ² is a state, which is not trained");
-    assert_null(wb_remove_weight_norms(NULL));
-    assert_error(WB_ERROR_ARGUMENT, "wb_remove_weight_norms: the model is NULL");
-}
-
 #define SYMBOL "{tag: 'symbol', name: 'weight'}"
 #define NORM(g, dims)                                                                              \
     MODEL(STRUCT("Flux", "WeightNorm", DENSE(W, B, RELU) ", " g ", " SYMBOL ", " dims))
@@ -121,7 +95,6 @@ int main(void) {
         TEST(a_layer_stays_as_it_was),
         TEST(length_and_direction_are_apart),
         TEST(norms_are_removed),
-        TEST(mistakes),
     };
     ADD_ROWS(&tests, norms, g_is_the_norm);
     ADD_TESTS(&tests, single);

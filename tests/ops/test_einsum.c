@@ -134,8 +134,6 @@ static void mistakes_are_named(void **state) {
     assert_null(wb_einsum("abc,def,ghi", v, v, v));
     assert_error(WB_ERROR_SHAPE,
                  "einsum: a product of two arrays may have 8 dimensions, got 9 (abcdefghi)");
-    assert_null(wb_einsum("ij", NULL));
-    assert_error(WB_ERROR_ARGUMENT, "einsum: an array is NULL");
     assert_null(wb_einsum(NULL, a));
     assert_error(WB_ERROR_ARGUMENT, "einsum: text is NULL");
     char longer[400];

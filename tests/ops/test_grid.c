@@ -187,30 +187,12 @@ static void the_nearest_has_no_slope(void **state) {
     assert_value(wb_sum(wb_square(g)), 0, 0);
 }
 
-static void mistakes_are_named(void **state) {
-    (void)state;
-    wb_array *x = wb_zeros(WB_F32, 4, 5, 3, 2), *grid = wb_zeros(WB_F32, 2, 6, 7, 2);
-    assert_null(wb_grid_sample(x, wb_zeros(WB_F32, 3, 6, 7, 2)));
-    assert_error(WB_ERROR_SHAPE, "got x (4, 5, 3, 2) and grid (3, 6, 7, 2)");
-    assert_null(wb_grid_sample(x, wb_zeros(WB_F32, 2, 6, 7, 1)));
-    assert_error(WB_ERROR_SHAPE, "and grid (1, 2 or 3 coordinates, W', [H', [D',]] N)");
-    assert_null(wb_grid_sample(wb_zeros(WB_F32, 0, 5, 3, 2), grid));
-    assert_error(WB_ERROR_SHAPE, "W, H and D at least 1");
-    assert_null(wb_grid_sample_make(x, grid, (wb_grid_sample_desc){.padding = WB_GRID_BORDER}));
-    assert_error(WB_ERROR_ARGUMENT, "grid_sample: the desc lacks its defaults");
-    assert_null(wb_grid_sample(x, grid, .padding = 3));
-    assert_error(WB_ERROR_ARGUMENT, "padding must be a wb_grid_padding, got 3");
-    assert_null(wb_grid_sample(wb_zeros(WB_I32, 4, 5, 3, 2), wb_zeros(WB_I32, 2, 6, 7, 2)));
-    assert_error(WB_ERROR_DTYPE, "x or grid must be floating, got i32 and i32");
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(samples_are_as_defined, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(derivatives_are_right, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(nnlib_says_the_same, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(no_place_is_no_number, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(the_nearest_has_no_slope, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(mistakes_are_named, open_scope, close_scope)};
+        cmocka_unit_test_setup_teardown(the_nearest_has_no_slope, open_scope, close_scope)};
     return cmocka_run_group_tests_name("ops/test_grid", tests, NULL, NULL);
 }

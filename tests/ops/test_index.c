@@ -329,26 +329,6 @@ static void positions_out_of_range(void **state) {
     }
 }
 
-static void what_is_no_index_is_refused(void **state) {
-    (void)state;
-    wb_array *x = wb_ones(WB_F32, 2, 3);
-    assert_null(wb_gather(x, wb_vector(1), 0));
-    assert_error(WB_ERROR_DTYPE, "gather: the index must have an integer type, got f32");
-    assert_null(wb_scatter_add(x, wb_ones(WB_BOOL, 1), x, 0));
-    assert_error(WB_ERROR_DTYPE, "scatter_add: the index must have an integer type, got bool");
-    assert_null(wb_gather(x, wb_ones(WB_I32, 1), 2));
-    assert_error(WB_ERROR_ARGUMENT, "gather: dimension 2 is outside an array of 2 dimensions");
-    assert_null(wb_gather(wb_ones(WB_F32, 2, 0), wb_ones(WB_I32, 1), 1));
-    assert_error(WB_ERROR_SHAPE, "gather: dimension 1 of (2, 0) is empty");
-    assert_null(wb_gather(wb_ones(WB_F32, 1, 1, 1, 1, 1), wb_ones(WB_I32, 1, 1, 1, 1, 1), 1));
-    assert_error(WB_ERROR_SHAPE,
-                 "gather: (1, 1, 1, 1, 1) at (1, 1, 1, 1, 1) positions has more than 8 dimensions");
-    assert_null(wb_scatter_add(x, wb_ones(WB_I32, 2), wb_ones(WB_F32, 2, 3), 1));
-    assert_error(
-        WB_ERROR_SHAPE,
-        "scatter_add: updates (2, 3) at (2) positions do not fit into dimension 1 of (2, 3)");
-}
-
 int main(void) {
     static test_list tests;
     const struct CMUnitTest others[] = {
@@ -368,7 +348,6 @@ int main(void) {
         TEST(a_position_out_of_range_is_named),
         TEST(a_computed_position_names_layer_or_loss),
         TEST(a_readable_position_out_of_range_is_refused_at_once),
-        TEST(what_is_no_index_is_refused),
     };
     ADD_ROWS(&tests, rows, gathers);
     ADD_TESTS(&tests, others);

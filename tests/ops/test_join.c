@@ -127,9 +127,6 @@ static void pads_with_a_value(void **state) {
 
 static void sizes_that_overflow_are_refused(void **state) {
     (void)state;
-    assert_null(wb_pad(wb_vector(1, 2), 0, INT64_MAX, INT64_MAX, 0));
-    assert_error(WB_ERROR_SHAPE,
-                 "pad: (9223372036854775807) has more elements than memory can hold");
     NEEDS_64_BITS(); /* the sum of fewer does not overflow */
     wb_array *huge = wb_expand(wb_scalar(WB_F32, 1), INT64_MAX / 16), *parts[40];
     for (int i = 0; i < 40; i++) parts[i] = huge;

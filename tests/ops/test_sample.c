@@ -73,12 +73,8 @@ static void samples_follow_logits(void **state) {
     wb_array *bad = wb_categorical(wb_vector(0, (float)NAN, 1), 0);
     if (bad) assert_true(isnan(wb_item(bad))); /* with WEBER_EAGER=1 nothing is pending */
     assert_error(WB_ERROR_ARGUMENT, "categorical: a logit is NaN: class");
-    assert_null(wb_categorical(wb_zeros(WB_F32, 0, 2), 0));
-    assert_error(WB_ERROR_SHAPE, "categorical: there must be at least one logit, got (0, 2)");
     assert_null(wb_categorical(logits, 1));
     assert_error(WB_ERROR_ARGUMENT, "categorical: dimension 1 is outside an array of 1 dimensions");
-    assert_null(wb_categorical(NULL, 0));
-    assert_error(WB_ERROR_ARGUMENT, "categorical: logits is NULL");
 }
 
 static void permutations_have_every_place_once(void **state) {
@@ -103,27 +99,12 @@ static void permutations_have_every_place_once(void **state) {
     assert_int_equal(wb_dtype_of(wb_permutation(3)), WB_I64);
     assert_values(wb_permutation(1), 0, 0);
     assert_int_equal(wb_count(wb_permutation(0)), 0);
-    assert_null(wb_permutation(-1));
-    assert_error(WB_ERROR_SHAPE, "permutation: size -1 of dimension 0 in (-1) is negative");
-}
-
-static void mistakes_are_named(void **state) {
-    (void)state;
-    assert_null(wb_truncated_normal(WB_F32, 0, -1, -2, 2, 3));
-    assert_error(WB_ERROR_ARGUMENT,
-                 "truncated_normal: mean and std must be finite, std not negative, low not above "
-                 "high, got mean 0, std -1, low -2, high 2");
-    assert_null(wb_truncated_normal(WB_F32, 0, 1, 2, -2, 3));
-    assert_error(WB_ERROR_ARGUMENT, "low 2, high -2");
-    assert_null(wb_truncated_normal(WB_I32, 0, 1, -2, 2, 3));
-    assert_error(WB_ERROR_DTYPE, "uniform: the type must be floating, got i32");
 }
 
 int main(void) {
     static test_list tests;
     const struct CMUnitTest others[] = {TEST(shares_are_right), TEST(samples_follow_logits),
-                                        TEST(permutations_have_every_place_once),
-                                        TEST(mistakes_are_named)};
+                                        TEST(permutations_have_every_place_once)};
     ADD_ROWS(&tests, truncated, numbers_stay_inside);
     ADD_TESTS(&tests, others);
     return run_test_list("ops/test_sample", &tests, NULL, NULL);

@@ -65,8 +65,6 @@ static void gradients_of_ones(void **state) { /* C8 */
 static void equal_numbers_are_uniform(void **state) {
     (void)state;
     assert_row(wb_softmax(wb_vector(7, 7, 7, 7)), 0, .25, .25, .25, .25);
-    assert_null(wb_softmax(wb_scalar(WB_F32, 3)));
-    assert_error(WB_ERROR_ARGUMENT, "softmax: dimension 0 is outside an array of 0 dimensions");
 }
 
 static void nothing_gives_nothing(void **state) {
@@ -74,8 +72,6 @@ static void nothing_gives_nothing(void **state) {
     assert_int_equal(
         wb_eval(wb_softmax(wb_zeros(WB_F32, 0, 3)), wb_logsoftmax(wb_zeros(WB_F32, 3, 0))), WB_OK);
     assert_sizes(wb_softmax(wb_zeros(WB_F32, 0, 3)), 0, 3);
-    assert_null(wb_logsumexp(wb_zeros(WB_F32, 0, 3)));
-    assert_error(WB_ERROR_SHAPE, "logsumexp: x must have at least one element, got (0, 3)");
     assert_sizes(wb_logsumexp(wb_zeros(WB_F32, 3, 0)), 1, 0);
 }
 

@@ -343,8 +343,6 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_SHAPE, "wb_gradients_map: weight has sizes (1, 2), the function's "
                                  "result (7)");
     assert_values(wb_gradients_get(g, "weight"), 0, 3, 4);
-    assert_null(wb_gradients_keep(NULL));
-    assert_error(WB_ERROR_ARGUMENT, "wb_gradients_keep: the gradients object is NULL");
     assert_false(wb_next_gradient(g, NULL));
     assert_error(WB_ERROR_ARGUMENT, "wb_next_gradient: the parameter is NULL");
     wb_free(model), wb_free(other);

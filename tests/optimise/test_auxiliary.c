@@ -184,14 +184,8 @@ static void mistakes(void **state) {
         assert_null(wb_train_step(with_names, model, &batch, &r, o));
         assert_error(WB_ERROR_ARGUMENT, r.message);
     }
-    assert_null(wb_aux("x", NULL));
-    assert_error(WB_ERROR_ARGUMENT, "wb_aux: x is NULL");
-    assert_null(wb_aux(NULL, wb_vector(1)));
-    assert_error(WB_ERROR_ARGUMENT, "wb_aux: the name is NULL");
     assert_null(wb_optimiser_aux(o, NULL));
     assert_error(WB_ERROR_ARGUMENT, "wb_optimiser_aux: the name is NULL");
-    assert_null(wb_gradients_aux(NULL, "x"));
-    assert_error(WB_ERROR_ARGUMENT, "wb_gradients_aux: the gradients object is NULL");
     wb_free(o), wb_free(model);
 }
 

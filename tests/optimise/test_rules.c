@@ -518,16 +518,6 @@ static void lamb_of_many_numbers(void **state) {
     wb_free(o), wb_free(model);
 }
 
-static void decay_is_refused_where_the_rule_has_none(void **state) {
-    (void)state;
-    wb_layer *model = wb_tree(wb_vector(1));
-    assert_null(wb_setup(wb_adam(.lambda = 0.01), model));
-    assert_error(WB_ERROR_ARGUMENT, "Adam: has no lambda and no decoupled: use wb_adamw");
-    assert_null(wb_setup(wb_nadam(.decoupled = true), model));
-    assert_error(WB_ERROR_ARGUMENT, "NAdam: has no lambda and no decoupled: use wb_adamw");
-    wb_free(model);
-}
-
 static void a_chain_that_is_too_long_is_refused(void **state) {
     (void)state;
     wb_layer *model = wb_tree(wb_ones(WB_F32, 1));
@@ -659,24 +649,10 @@ static void mistakes_in_a_row_are_named(void **state) {
     wb_free(model);
 }
 
-static void settings_are_of_a_step(void **state) {
-    (void)state;
-    const wb_rule_at own = {.g = wb_vector(1, 2)};
-    assert_null(wb_setting(NULL, "eta"));
-    assert_error(WB_ERROR_ARGUMENT, "wb_setting: at is NULL");
-    assert_null(wb_setting_unbiased(&own, "beta"));
-    assert_error(WB_ERROR_ARGUMENT, "wb_setting: at is not the one that the rule's function");
-    assert_null(wb_setting_rest(NULL, "beta"));
-    assert_error(WB_ERROR_ARGUMENT, "wb_setting: at is NULL");
-    assert_false(wb_setting_is(NULL, "centred"));
-    assert_error(WB_ERROR_ARGUMENT, "wb_setting: at is NULL");
-}
-
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
         TEST(steps_of_adam_and_its_kin),
-        TEST(settings_are_of_a_step),
         TEST(steps_of_other_rules),
         TEST(steps_of_chains_and_their_links),
         TEST(steps_of_arrays),
@@ -687,7 +663,6 @@ int main(void) {
         TEST(muon_brings_singular_values_near_1),
         TEST(steps_of_all_work_in_place),
         TEST(lamb_of_many_numbers),
-        TEST(decay_is_refused_where_the_rule_has_none),
         TEST(a_chain_that_is_too_long_is_refused),
         TEST(mistakes_in_a_step_are_named),
         TEST(mistakes_in_a_row_are_named),

@@ -102,26 +102,10 @@ static void every_allocation_may_fail(void **state) {
 
 static void mistakes(void **state) {
     (void)state;
-    assert_null(wb_schedule_step(1, .5, 0));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_step: size must be above 0, got 0");
     wb_schedule *whole = wb_schedule_stages_make(2, .5, 0, NULL); /* no stage but the last */
     assert_true(wb_schedule_at(whole, 1) == 2 && wb_schedule_at(whole, 9) == 2);
     wb_free(whole);
-    assert_null(wb_schedule_stages(1, .5, 2, -1));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_stages: each size must be above 0, got -1");
-    assert_null(wb_schedule_exp((double)NAN, .5));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_exp: start must be finite, got nan");
-    assert_null(wb_schedule_cosine(0, 1));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_cosine: period must be above 0, got 0");
-    assert_null(wb_schedule_one_cycle(8, 1, .percent = 1));
-    assert_error(WB_ERROR_ARGUMENT, "one_cycle: percent must be at least 0 and below 1");
     /* what it was given is released with it */
-    assert_null(wb_schedule_sequence({wb_schedule_constant(1), 1}, {NULL, 1}));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_sequence: a schedule is NULL");
-    assert_null(wb_schedule_loop(wb_schedule_constant(1), 0));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_loop: the number of steps must be above 0, got 0");
-    assert_null(wb_schedule_of(NULL, NULL));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_of: the function is NULL");
     wb_schedule *s = wb_schedule_constant(1);
     assert_true(wb_schedule_at(s, 0) == 0);
     assert_error(WB_ERROR_ARGUMENT, "wb_schedule_at: steps count from 1, got 0");
@@ -147,27 +131,12 @@ static void a_schedule_has_one_owner(void **state) {
     wb_free(loop);
 }
 
-static void settings_of_other_waves(void **state) {
-    (void)state;
-    assert_null(wb_schedule_cosine(0, 1, 4, .halves = true));
-    assert_error(WB_ERROR_ARGUMENT,
-                 "wb_schedule_cosine: this schedule has no setting halves; it has "
-                 "first, last, period and back");
-    assert_null(wb_schedule_cosine(0, 1, 4, .decay = 0.5));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_cosine: this schedule has no setting decay");
-    assert_null(wb_schedule_triangle(0, 1, 4, .back = true));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_triangle: this schedule has no setting back; it "
-                                    "has first, last, period, halves and decay");
-    assert_null(wb_schedule_sin(0, 1, 4, .back = true));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_sin: this schedule has no setting back");
-}
-
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
         TEST(values_of_the_catalogue),   TEST(far_steps_are_finite),
         TEST(every_allocation_may_fail), TEST(mistakes),
-        TEST(a_schedule_has_one_owner),  TEST(settings_of_other_waves),
+        TEST(a_schedule_has_one_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

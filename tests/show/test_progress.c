@@ -120,17 +120,6 @@ static void fast_steps_are_not_all_drawn(void **state) {
     free(text);
 }
 
-/* The bar would begin before its first character. */
-static void negative_counts_are_refused(void **state) {
-    (void)state;
-    assert_null(wb_progress_begin(.total = 10, .done = -3, .always = true));
-    assert_error(WB_ERROR_ARGUMENT, "wb_progress_begin: done must be at least 0");
-    assert_null(wb_progress_begin(.total = -1, .always = true));
-    assert_error(WB_ERROR_ARGUMENT, "wb_progress_begin: total must be at least 0");
-    assert_null(wb_progress_begin(.items = -1, .always = true));
-    assert_error(WB_ERROR_ARGUMENT, "wb_progress_begin: items must be at least 0");
-}
-
 static void longer_than_times_are_written(void **state) {
     (void)state;
     char *text = drawn_from(1, INT64_MAX, 2, true, (double)NAN);
@@ -160,7 +149,6 @@ int main(void) {
         TEST(a_note_stands_behind_the_loss),
         TEST(an_unknown_total_counts),
         TEST(fast_steps_are_not_all_drawn),
-        TEST(negative_counts_are_refused),
         TEST(longer_than_times_are_written),
         TEST(null_is_fine),
     };
