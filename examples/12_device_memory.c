@@ -11,7 +11,7 @@
  * | computed: 3 MiB live, 0 MiB cached
  * | uniform: 1 array, 2 MiB
  * | exp: 1 array, 1 MiB
- * | checked(0): out of memory: 3145728 bytes wanted
+ * | checked(0): out of memory: 3145728 bytes cannot be allocated
  * | after that: 3 MiB live, 0 MiB cached
  * | y freed: 2 MiB live, 1 MiB cached
  * | three others, one after another: 2 MiB live, 1 MiB cached

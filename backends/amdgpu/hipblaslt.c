@@ -27,8 +27,8 @@ static wb_gpu_library library = {
     .symbol_count = WB_LT_FUNCTIONS,
     .table = &lt};
 
-/* Another ROCm's would bring a second runtime into the process, which knows nothing of what the
- * first has made. */
+/* A library of another ROCm would load a second runtime, which knows nothing of the objects of the
+ * first. */
 static void choose_names(void) {
     const bool is_older =
         wb_platform_is_loaded("libamdhip64.so.6") || wb_platform_is_loaded("libamdhip64.so.5");
@@ -69,5 +69,5 @@ const char *wb_lt_error_name(lt_code code) {
         "HIPBLAS_STATUS_ARCH_MISMATCH",  "HIPBLAS_STATUS_HANDLE_IS_NULLPTR",
         "HIPBLAS_STATUS_INVALID_ENUM",   "HIPBLAS_STATUS_UNKNOWN"};
     const int count = sizeof texts / sizeof *texts;
-    return code >= 0 && code < count ? texts[code] : "a status without a name";
+    return code >= 0 && code < count ? texts[code] : "an unknown status";
 }

@@ -26,14 +26,14 @@ static wb_gpu_library library = {
     .symbol_count = sizeof symbols / sizeof *symbols,
     .table = &mi};
 
-/* What is to be known of the open library; asked once. */
+/* What must be known about the open library; asked once. */
 static struct {
     size_t major, minor, patch;
     bool has_other_runtime;
 } known;
 
-/* Another ROCm's brings a second runtime into the process, which knows nothing of what the first
- * has made. */
+/* A library of another ROCm loads a second runtime, which knows nothing of the objects of the
+ * first. */
 static bool has_other_runtime(void) {
     union {
         const char *(*function)(mi_code code);
@@ -47,7 +47,7 @@ static bool has_other_runtime(void) {
     void *handle =
         dladdr(own.address, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
     if (!handle) return false;
-    const void *its = dlsym(handle, "hipInit"); /* of what it stands on */
+    const void *its = dlsym(handle, "hipInit"); /* of the runtime that it uses */
     (void)dlclose(handle);
     return its && its != init.address;
 }
@@ -69,7 +69,7 @@ bool wb_miopen_load(char *reason, size_t reason_bytes) {
     (void)snprintf(reason, reason_bytes, "MIOpen %zu.%zu.%zu%s", known.major, known.minor,
                    known.patch,
                    is_old                    ? ": ROCm 6.0 or later is needed"
-                   : known.has_other_runtime ? " stands on another ROCm's runtime"
+                   : known.has_other_runtime ? " uses the runtime of another ROCm"
                                              : "");
     return !is_old && !known.has_other_runtime;
 }

@@ -7,15 +7,15 @@
 
 enum { MOST_SOLUTIONS = 64 };
 
-/* What a plan holds of MIOpen's. */
+/* MIOpen's part of a plan. */
 typedef struct mi_plan {
     mi_tensor tensors[WB_CONV_TENSORS];
     mi_convolution convolution;
     uint64_t solution;
 } mi_plan;
 
-/* What a device keeps. A handle that is told its stream asks the device for its properties
- * again. */
+/* What a device keeps. Setting the stream of a handle makes MIOpen ask for the device's properties
+ * again, so there is one handle for each. */
 typedef struct mi_device {
     mi_handle handle;
     gpu_stream stream;
@@ -117,9 +117,9 @@ static wb_gpu_outcome make_convolution(const wb_conv_shape *s, mi_convolution *c
 
 /* ---- solutions ---- */
 
-/* Not taken: what ends the process on a card that rocBLAS's build has no kernels for
- * (ROCm/rocm-libraries, issue 7026); in f32, what loses digits to large transforms; what is slower
- * than our own; and what wants too much memory. */
+/* Not taken: solutions that end the process on cards for which rocBLAS's build has no kernels
+ * (ROCm/rocm-libraries, issue 7026); in f32, those that lose digits to large transforms; those
+ * slower than our own; and those that need too much memory. */
 static bool is_forbidden(const wb_conv_shape *shape, const mi_solution *s) {
     const bool is_whole = shape->dtype == WB_F32 && !shape->fast;
     return s->algorithm == MI_GEMM ||

@@ -70,8 +70,8 @@ static bool can_begin(char *reason, size_t reason_bytes) {
         wb_library_survives(try_generator, NULL))
         return true;
     (void)snprintf(reason, reason_bytes,
-                   "libamd_comgr does not go together with another library of this process that "
-                   "uses LLVM, such as PoCL (WEBER_BACKENDS=amdgpu leaves OpenCL out)");
+                   "libamd_comgr conflicts with another library of this process that uses LLVM, "
+                   "such as PoCL (WEBER_BACKENDS=amdgpu leaves OpenCL out)");
     return false;
 }
 
@@ -134,7 +134,7 @@ static bool is_isa_of(const char *isa, const char *architecture) {
     return name && strlen(name) == length && strncmp(name, architecture, length) == 0;
 }
 
-/* hipRTC stands on this library, which (seen with 5.2) ends the process when it is asked for an
+/* hipRTC uses this library, which (seen with 5.2) ends the process if it is asked for an
  * architecture that it does not know. */
 static bool compiler_knows(const char *architecture) {
     void *library = open_generator(NULL);
@@ -153,7 +153,7 @@ static bool compiler_knows(const char *architecture) {
             const char *isa = NULL;
             knows = name_of.function(i, &isa) == 0 && isa && is_isa_of(isa, architecture);
         }
-    return knows; /* what stands on LLVM is not closed again */
+    return knows; /* libraries that use LLVM are not closed again */
 }
 
 static bool target(int ordinal, wb_gpu_target *t, char *reason, size_t reason_bytes) {
@@ -161,14 +161,14 @@ static bool target(int ordinal, wb_gpu_target *t, char *reason, size_t reason_by
     gpu_code code;
     if (!read_architecture(ordinal, t->architecture, sizeof t->architecture, &code)) {
         (void)snprintf(reason, reason_bytes,
-                       "hipGetDeviceProperties does not name its architecture (%s)",
+                       "hipGetDeviceProperties does not tell its architecture (%s)",
                        wb_gpu_error_name(code));
         return false;
     }
     (void)snprintf(t->option, sizeof t->option, "--offload-arch=%s", t->architecture);
     if (compiler_knows(t->architecture)) return true;
     (void)rtc.Version(&major, &minor);
-    (void)snprintf(reason, reason_bytes, "hipRTC %d.%d does not know %s: a later ROCm is needed",
+    (void)snprintf(reason, reason_bytes, "hipRTC %d.%d does not support %s: a newer ROCm is needed",
                    major, minor, t->architecture);
     return false;
 }

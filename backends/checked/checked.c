@@ -1,4 +1,4 @@
-/* The table of the checked backend: what comes in is locked, looked at, and queued. */
+/* The table of the checked backend: each call takes the lock, is checked, and is queued. */
 #include "checked.h"
 
 #include <stdarg.h>
@@ -30,7 +30,7 @@ void wb_checked_keep(kept_error *kept, wb_status status, const char *format, ...
 
 static bool load(char *reason, size_t reason_bytes) {
     if (wb_host_cpu()) return true;
-    (void)snprintf(reason, reason_bytes, "there is no CPU backend to stand on");
+    (void)snprintf(reason, reason_bytes, "it needs the CPU backend, which is missing");
     return false;
 }
 
@@ -167,12 +167,13 @@ static void release(void *k) {
 
 /* ---- queues ---- */
 
-/* The device's queue (NULL: its own); NULL with an error, which is that of a device that is gone,
- * if it is. */
+/* The device's queue (NULL: its own). NULL with an error; if the device is gone, the error says
+ * why. */
 static queue *working_queue(const device *d, const char *what, void *any) {
     if (d->gone.status == WB_OK) return wb_checked_queue(d, what, any);
-    (void)wb_host_fail(d->gone.status, "checked(%d): %s: nothing is done after an error: %s",
-                       d->index, what, d->gone.text);
+    (void)wb_host_fail(d->gone.status,
+                       "checked(%d): %s: not run, since an earlier command failed: %s", d->index,
+                       what, d->gone.text);
     return NULL;
 }
 
@@ -300,11 +301,11 @@ static wb_status check_side(const device *d, const char *what, const char *use, 
                             size_t size_bytes, piece **found) {
     if (s.device) return wb_checked_piece(s.device, what, use, s.memory, size_bytes, found);
     if (s.memory.handle && !wb_checked_is_handle(s.memory.handle)) return WB_OK;
-    return wb_host_fail(WB_ERROR_DEVICE, "checked(%d): %s: %s is %s, no host memory", d->index,
-                        what, use, s.memory.handle ? "a handle" : "NULL");
+    return wb_host_fail(WB_ERROR_DEVICE, "checked(%d): %s: %s must be host memory, but is %s",
+                        d->index, what, use, s.memory.handle ? "a handle" : "NULL");
 }
 
-/* What a pending copy reads or writes on the host stays as it is until a sync. */
+/* Fails if the host memory is that of a pending copy, which must not be touched before a sync. */
 static wb_status check_landing(const device *d, const void *host, size_t size_bytes) {
     const entry *e = wb_checked_pending(host, size_bytes);
     if (!e) return WB_OK;
@@ -312,8 +313,8 @@ static wb_status check_landing(const device *d, const void *host, size_t size_by
     wb_checked_describe(e, copy, sizeof copy);
     return wb_host_fail(
         WB_ERROR_DEVICE,
-        "checked(%d): missing sync: a download of %zu bytes to where %s is not done", d->index,
-        size_bytes, copy);
+        "checked(%d): missing sync: a download of %zu bytes into host memory that %s still uses",
+        d->index, size_bytes, copy);
 }
 
 static wb_status make_copy(const device *d, const char *what, side to, side from, size_t size_bytes,

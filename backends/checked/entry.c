@@ -63,8 +63,8 @@ wb_status wb_checked_entry_of_command(const device *d, const wb_command *command
     kernel *k = command->kernel;
     if (k->late_count && !late)
         return wb_host_fail(WB_ERROR_DEVICE,
-                            "checked(%d): %s: it reads %d late values; there are none", d->index,
-                            what, k->late_count);
+                            "checked(%d): %s: the kernel reads %d late values, but none are given",
+                            d->index, what, k->late_count);
     entry *e = wb_checked_entry(ENTRY_RUN, command->narguments, k->late_count);
     if (!e) return WB_ERROR_MEMORY;
     e->what = what;

@@ -83,7 +83,8 @@ bool wb_checked_is_kernel(const void *any) { return wb_checked_find(&kernels, an
 /* Twice, or never made: no device is known here to keep the error, so the caller has it. */
 void wb_checked_release(kernel *k) {
     if (!wb_checked_is_kernel(k)) {
-        (void)wb_host_fail(WB_ERROR_DEVICE, "checked: release: this is no kernel that is alive");
+        (void)wb_host_fail(WB_ERROR_DEVICE,
+                           "checked: release: the kernel was released already, or never made");
         return;
     }
     wb_checked_take(&kernels, &k->known);

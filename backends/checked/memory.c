@@ -39,8 +39,8 @@ static void forget(piece *p) {
     wb_host_release(p);
 }
 
-/* Nothing will use its bytes any more; its handle stays known until this many others have
- * followed. */
+/* Its bytes are not used any more; its handle stays known until this many others were freed after
+ * it. */
 static void retire(piece *p) {
     free_bytes(p);
     if (freed[next_freed]) forget(freed[next_freed]);
@@ -91,11 +91,11 @@ static const piece *around(const void *address) {
 static void say_unknown(const void *handle, char *why, size_t why_bytes) {
     const piece *p = around(handle);
     if (p)
-        (void)snprintf(why, why_bytes, "lies %zu bytes inside memory %llu: a handle is no address",
-                       (size_t)((uintptr_t)handle - (uintptr_t)p->handle),
-                       (unsigned long long)p->number);
+        (void)snprintf(
+            why, why_bytes, "lies %zu bytes inside memory %llu: a handle is not an address",
+            (size_t)((uintptr_t)handle - (uintptr_t)p->handle), (unsigned long long)p->number);
     else
-        (void)snprintf(why, why_bytes, "is no memory of a checked device");
+        (void)snprintf(why, why_bytes, "is not memory of a checked device");
 }
 
 /* The piece, alive and on this device; NULL: "is memory 3 (64 bytes), which was freed at step 9,
@@ -178,7 +178,7 @@ static void unpin(pinned **at) {
     wb_host_release(p);
 }
 
-/* Copies that were to use the memory will not be done: it is gone. */
+/* Cancels copies that use the memory, which is gone. */
 static void drop_copies(device *d, const pinned *p) {
     entry *e;
     while ((e = wb_checked_pending(p->memory, p->size_bytes))) {
@@ -197,7 +197,7 @@ void wb_checked_free_pinned(device *d, void *memory, size_t size_bytes) {
     while (*at && (*at)->memory != memory) at = &(*at)->next;
     if (!*at) {
         wb_checked_keep(&d->error, WB_ERROR_DEVICE,
-                        "checked(%d): free_pinned: this is no pinned memory", d->index);
+                        "checked(%d): free_pinned: this is not pinned memory", d->index);
         return;
     }
     if ((*at)->size_bytes != size_bytes)

@@ -8,7 +8,7 @@ queue *wb_checked_queue(const device *d, const char *what, void *any) {
     queue *q = d->queues;
     while (q && q != any) q = q->next;
     if (!q)
-        (void)wb_host_fail(WB_ERROR_DEVICE, "checked(%d): %s: this is no queue of the device",
+        (void)wb_host_fail(WB_ERROR_DEVICE, "checked(%d): %s: this is not a queue of the device",
                            d->index, what);
     return q;
 }
@@ -61,7 +61,8 @@ void wb_checked_push(queue *q, entry *e) {
     q->last = e;
 }
 
-/* A wait leads into another queue, and back no further than to what was done before it. */
+/* A wait for an event runs another queue, up to the entry of the event. Cycles cannot arise,
+ * because an event stands only for entries queued before it. */
 void wb_checked_do(queue *q, uint64_t position) {
     while (q->first && q->done < position) {
         entry *e = q->first;

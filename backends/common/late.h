@@ -15,7 +15,7 @@ typedef struct wb_late_error {
 void wb_late_error_keep(wb_late_error *error, wb_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The words that the command `what` left, should they tell of a bad index. */
+/* Keeps the error of the command `what` if its words report a bad index. */
 void wb_late_error_note(wb_late_error *error, const char *what,
                         const int64_t words[WB_STATUS_WORDS]);
 

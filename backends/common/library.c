@@ -22,7 +22,7 @@ void *wb_library_open(const wb_library *library, char *reason, size_t reason_byt
     if (chosen && chosen[0]) {
         void *handle = dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
         if (!handle)
-            (void)snprintf(reason, reason_bytes, "%s=%s does not open: %s", library->variable,
+            (void)snprintf(reason, reason_bytes, "%s=%s cannot be opened: %s", library->variable,
                            chosen, dlerror());
         return handle;
     }

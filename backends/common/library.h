@@ -38,9 +38,9 @@ typedef struct wb_opened {
 bool wb_library_open_once(wb_opened *opened, bool (*open)(char *reason, size_t reason_bytes),
                           char *reason, size_t reason_bytes);
 
-/* True if the call comes back when it is made in a copy of this process. For what may end the
- * process: two libraries that bring a Clang each over one libLLVM, as PoCL and AMD's code generator
- * do on Debian 12, end it when the second is loaded. */
+/* True if the call returns when it is made in a forked copy of this process. For calls that may end
+ * the process: two libraries that bring a Clang each over one libLLVM, as PoCL and AMD's code
+ * generator do on Debian 12, end it when the second is loaded. */
 bool wb_library_survives(void (*call)(void *context), void *context);
 
 #endif

@@ -11,7 +11,7 @@ typedef struct wb_text {
     struct wb_text *next;
     uint64_t key;
     char *text;
-    void *binary; /* what build made */
+    void *binary; /* the result of build */
     int references;
 } wb_text;
 
@@ -29,7 +29,7 @@ typedef struct wb_texts {
 void wb_texts_init(wb_texts *texts);
 void wb_texts_release(wb_texts *texts);
 
-/* The text's binary, for one user more. NULL with an error recorded. */
+/* The text's binary, with one reference more. NULL with an error recorded. */
 wb_text *wb_texts_get(wb_texts *texts, const wb_source *source);
 void wb_texts_put(wb_texts *texts, wb_text *text);
 

@@ -24,7 +24,7 @@ WB_ISA_LIST(WB_ADAM_DECLARE)
 
 /* Adam's step: where its arrays are (accesses), and its late numbers. */
 typedef struct wb_cpu_adam {
-    wb_adam_loop *loop; /* NULL: the program is something else */
+    wb_adam_loop *loop; /* NULL: the program is not Adam's step */
     int16_t guard, g, p, m, v, new_p, new_m, new_v;
     uint16_t g_value; /* g is what this instruction gives; WB_NO_VALUE: it is an array */
     wb_operand rate, correction, decay; /* decay: may be none */

@@ -4,7 +4,7 @@
 
 enum { LANES = 64 /* neighbours that are looked through together */, LEAST_WORK = 1 << 14 };
 
-/* Of an integer never. */
+/* Never true for an integer. */
 #define IS_NAN(x) ((x) != (x))
 
 #define KEY  float

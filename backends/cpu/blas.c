@@ -25,8 +25,8 @@ typedef struct library {
     double wins_from[WB_ISA_COUNT];
 } library;
 
-/* OpenBLAS (bench/results): baseline is SSE2 without a fused multiply-add on x86-64, where it has
- * kernels for what the machine really is. Accelerate has Apple's matrix units, which nothing else
+/* OpenBLAS (bench/results): baseline is SSE2 without a fused multiply-add on x86-64, while OpenBLAS
+ * has kernels for the actual machine. Accelerate has Apple's matrix units, which nothing else
  * reaches; they are few and all cores share them, so that one thread is enough (its number is not
  * measured: Weber has not run on a Mac). */
 static const library libraries[] = {

@@ -12,7 +12,7 @@ typedef struct wb_cpu_call {
     char *const *a;   /* addresses of what it works on, as ops.def has them */
     char *scratch;    /* wb_cpu_call_scratch bytes */
     char *kept;       /* what wb_cpu_call_keep made, or NULL */
-    wb_tile_fn *done; /* called after each tile, where it has tiles; NULL: nothing follows */
+    wb_tile_fn *done; /* called after each tile, if the call has tiles; NULL: no epilogue */
     void *context;
 } wb_cpu_call;
 

@@ -23,8 +23,8 @@ static bool is_filtered(wb_conv_kind kind, const wb_window *window) {
     return !is_direct && wb_winograd_takes(kind, window);
 }
 
-/* A kernel of one element that meets each position sees planes as lines: neighbours in memory are
- * neighbours in them. */
+/* With a kernel of one element and stride 1, planes are treated as lines: neighbours in memory are
+ * neighbours in a line. */
 static wb_window flat_of(const wb_window *window) {
     wb_window w = *window;
     for (int d = 0; d < 3; d++)
@@ -36,7 +36,7 @@ static wb_window flat_of(const wb_window *window) {
     return w;
 }
 
-/* If each weight meets so many positions, little of the time goes to its form. */
+/* If each weight is used at this many positions, converting it takes a small part of the time. */
 enum { MANY_POSITIONS = 1024 };
 
 static int64_t kept_bytes(wb_conv_kind kind, const wb_window *w) {

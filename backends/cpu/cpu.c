@@ -84,7 +84,7 @@ static bool takes(void *device, const char *name, const wb_call *call) {
            (call->dtype == WB_F32 || call->dtype == WB_F64);
 }
 
-/* As a size of memory: where none is so large, one that nobody grants. */
+/* As a size of memory; if no memory is that large, SIZE_MAX, which no allocator grants. */
 static size_t size_of(int64_t bytes) {
     return bytes < 0 || bytes > PTRDIFF_MAX - ALIGNMENT ? SIZE_MAX : (size_t)bytes;
 }
@@ -198,7 +198,7 @@ static wb_status run(void *device, void *queue, const wb_command *commands, int 
     return WB_OK;
 }
 
-/* Work is done when run and copy return: there is nothing to wait for. */
+/* Work is done when run and copy return, so there is nothing to wait for. */
 static wb_status sync_queue(void *device, void *queue) {
     (void)device, (void)queue;
     return WB_OK;

@@ -30,7 +30,7 @@ typedef struct job {
     void *context;
 } job;
 
-/* With a stride, rows would be taken apart and put together again. */
+/* Also with a stride: otherwise rows would be taken apart and put together again. */
 bool wb_lanes_takes(const wb_window *w) {
     const int64_t row =
         wb_conv_most(w->call.in[0], w->call.out[0]) * (int64_t)wb_dtype_size(w->dtype);

@@ -128,7 +128,7 @@ typedef struct call {
     void *context;
 } call;
 
-/* Memory that is not needed may be NULL, to which C allows no addition, not even of 0. */
+/* Memory that is not needed may be NULL; in C even NULL + 0 is undefined. */
 static const char *moved(const char *memory, int64_t bytes) {
     return bytes ? memory + bytes : memory;
 }
@@ -181,7 +181,7 @@ static piece_fn *kernel_for(const wb_gemm *gemm) {
     return wb_blas_wins(gemm) ? wb_blas_piece : kernels[wb_cpu_isa()][gemm->dtype == WB_F64];
 }
 
-/* k = 1 has no order in it: a transposed A that is dense is read as a column. */
+/* With k = 1 a dense transposed A is the same as a column. */
 static wb_gemm untransposed(const wb_gemm *gemm) {
     wb_gemm g = *gemm;
     g.transpose_a = false;

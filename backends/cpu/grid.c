@@ -153,7 +153,7 @@ static void add(const job *j, const place *found, int64_t first, double value) {
     }
 }
 
-/* Some channels of an image: nobody else adds to them. */
+/* Some channels of an image; only this piece adds to them. */
 static void put(void *context, int64_t piece, int worker) {
     const job *j = context;
     const int64_t n = piece / j->groups, low = piece % j->groups * GROUP,

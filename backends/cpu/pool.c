@@ -102,8 +102,8 @@ static uint64_t current_claim(const range *r) {
 
 static uint32_t job_of(uint64_t claim) { return (uint32_t)(claim >> 32); }
 
-/* Tells a caller that has gone to sleep. The fences of this store and of the caller's make sure
- * that one of the two sees the other's. */
+/* Wakes a caller that sleeps. The fences of this store and of the caller's make sure that one of
+ * the two sees the other's. */
 static void finish_piece(void) {
     if (__atomic_sub_fetch(&pool.unfinished, 1, __ATOMIC_SEQ_CST) > 0) return;
     if (!__atomic_load_n(&pool.waiting, __ATOMIC_SEQ_CST)) return;
@@ -175,7 +175,7 @@ static void wait_for_job(uint32_t seen) {
     sleep_until_job(seen);
 }
 
-/* A thread that is waked while every core is busy is often put on the core of the thread that wakes
+/* A thread that is woken while every core is busy is often put on the core of the thread that wakes
  * it, and stays there for milliseconds: then two threads are as slow as one. */
 static void leave_callers_core(void) {
     wb_platform_leave_core(__atomic_load_n(&pool.callers_core, __ATOMIC_RELAXED));
@@ -216,7 +216,7 @@ static void forget_threads(void) {
     for (int r = 0; r < MAX_THREADS; r++) pool.range[r].claim = closed;
 }
 
-/* Whatever cannot be started is not needed: the caller does the work of absent workers. */
+/* It is no error if a thread cannot be started: the caller does the work of missing workers. */
 static void start_workers(int wanted) {
     static const wb_fork_hooks hooks = {.in_child = forget_threads};
     wb_lock_on_fork(WB_LOCK_POOL, &hooks);
@@ -245,7 +245,7 @@ static bool take_pool(void) {
 
 static void give_pool(void) { __atomic_store_n(&pool.busy, false, __ATOMIC_RELEASE); }
 
-/* The pool stays taken: a thread that still computes goes on alone. */
+/* The pool stays locked, so a thread that still computes works without it. */
 __attribute__((destructor)) static void end_pool(void) {
     __atomic_store_n(&pool.ended, true, __ATOMIC_SEQ_CST);
     if (take_pool()) stop_workers();
@@ -293,7 +293,7 @@ static int64_t range_start(int r, int ranges, int64_t pieces) {
     return (r * pieces + ranges - 1) / ranges;
 }
 
-/* Nobody can take a piece between this and open_ranges. */
+/* No piece can be taken between this and open_ranges. */
 static void close_ranges(int ranges, uint32_t job) {
     for (int r = 0; r < ranges; r++)
         __atomic_store_n(&pool.range[r].claim, (uint64_t)job << 32 | CLOSED, __ATOMIC_RELEASE);
@@ -308,7 +308,8 @@ static void open_ranges(int ranges, uint32_t job, int64_t pieces) {
                          __ATOMIC_SEQ_CST);
 }
 
-/* Workers without a range, of a larger number of threads set meanwhile, have no part in it. */
+/* If the number of threads was raised meanwhile, the additional workers have no range, and take no
+ * part. */
 static void run_job(int threads, int64_t first, int64_t pieces, wb_task_fn *task, void *context) {
     note_callers_core();
     const uint32_t job = job_of(current_claim(&pool.range[0]));

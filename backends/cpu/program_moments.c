@@ -32,7 +32,7 @@ static int64_t sum_of(const wb_step_list *list, uint16_t value) {
     return -1;
 }
 
-/* x - m of a whole x and a row value, and nothing else in one with it. */
+/* True for a step that only computes x - m, of a whole x and a row value. */
 static bool is_difference(const wb_cpu_program *k, const wb_step *step) {
     const wb_instruction *i = step->instruction;
     if (i->code != WB_CODE_sub || step->fused || i->type > WB_R_F64) return false;

@@ -228,7 +228,7 @@ static bool list_gradient(wb_cpu_program *k) {
 
 /* ---- pieces ---- */
 
-/* Side sums of a piece go through memory once: of long ones there are not to be many. */
+/* Side sums of a piece go through memory once: so there must not be many long ones. */
 static void choose_pieces(wb_cpu_program *k) {
     enum {
         STEP_COST = 32, /* of a step beside its elements, as so many of them */

@@ -19,7 +19,8 @@ static bool is_number(const wb_cpu_program *k, uint16_t value) {
 
 /* ---- two steps in one ---- */
 
-/* What a step and the instruction that it is operand number `side` of are together. */
+/* The loop that does a step and the instruction of which it is operand number `side`; NULL: there
+ * is none. */
 typedef wb_fused pair_fn(const wb_cpu_program *k, const wb_step *first, const wb_instruction *i,
                          int side);
 
@@ -65,8 +66,8 @@ static void count_uses(const wb_cpu_program *k, const wb_step_list *list, bool a
 }
 
 /* Makes the step and the one before it that gives operand number `side` one, if they are a pair and
- * nothing else wants that operand; returns that one's place, or -1. Both take faded numbers alike
- * (fade.h). */
+ * nothing else reads that operand; returns the place of that step, or -1. Both must treat denormals
+ * in the same way (fade.h). */
 static int64_t fuse(const wb_cpu_program *k, const wb_step_list *list, int64_t count,
                     const int *uses, wb_step *step, int side, pair_fn *pair) {
     const wb_instruction *i = step->instruction;
@@ -83,7 +84,7 @@ static int64_t fuse(const wb_cpu_program *k, const wb_step_list *list, int64_t c
     return at;
 }
 
-/* The first step of each pair goes, the other does both. */
+/* Removes the first step of each pair; the other does both. */
 static void pair_steps(wb_cpu_program *k, wb_step_list *list, bool are_rows, pair_fn *pair) {
     int uses[WB_MOST_STEPS] = {0};
     int64_t kept = 0;

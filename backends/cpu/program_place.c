@@ -164,8 +164,8 @@ static bool is_read_from(const wb_cpu_program *k, int phase, int64_t from, uint1
     return false;
 }
 
-/* Whether some load of what the access writes over is read after step `made` of the phase: where
- * the phases load anew, each after it does. */
+/* Whether memory that the access overwrites is read after step `made` of the phase. If each phase
+ * loads its operands again, all later phases count. */
 static bool is_wanted_after(const wb_cpu_program *k, const wb_access *to, int phase, int64_t made) {
     const wb_program *p = &k->program;
     for (int i = 0; i < p->ninstructions; i++)
@@ -241,7 +241,7 @@ static void note_stream(wb_step_list *to, int16_t access) {
     if (to->nstreams < WB_MOST_STREAMS) to->stream[to->nstreams++] = access;
 }
 
-/* An earlier phase asks for it. */
+/* True if an earlier phase prefetches it. */
 static bool is_noted(const wb_cpu_program *k, int phase, int16_t access) {
     for (int p = 0; p < phase; p++)
         for (int i = 0; i < k->full[p].nstreams; i++)
@@ -249,8 +249,8 @@ static bool is_noted(const wb_cpu_program *k, int phase, int16_t access) {
     return false;
 }
 
-/* Of large programs: what small ones use is in the caches near the core. Where values live through
- * the phases, all phases together ask for what the next tile uses in any of them. */
+/* Only for large programs: the data of small ones stays in the caches near the core. If values live
+ * through the phases, all phases together prefetch what the next tile uses in any of them. */
 static void note_streams(wb_cpu_program *k, int phase) {
     const wb_step_list *list = &k->full[phase];
     wb_step_list *to = &k->full[k->steps_per_unit == 1 ? 0 : phase];

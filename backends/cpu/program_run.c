@@ -48,7 +48,7 @@ static void fade(fading *f, bool is_on) {
         wb_fade_end(f->saved);
 }
 
-/* As the step asks for, if it computes something. */
+/* Prefetches what the step lists, if the step computes anything. */
 static void fade_for(fading *f, const wb_step *step) {
     const wb_instruction *i = step->instruction;
     if (step->loop || wb_is_reduction(i) || i->code == WB_CODE_side_sum) fade(f, i->is_step);

@@ -50,7 +50,7 @@
 /* A multiply-add may take one lane of a vector for all of another one's. */
 #define WB_BY_LANE WB_NEON
 
-/* What was loaded is loaded again when it is wanted again: registers are worth more. */
+/* Forces a value to be loaded again where it is used again, because registers are scarce. */
 #define WB_FORGET_LOADS() __asm__ volatile("" ::: "memory")
 
 /* A vector that was loaded stays in a register: gcc would load it again for each use. */
@@ -317,7 +317,7 @@ WB_INLINE wb_f64v wb_f64v_add_by_lane(wb_f64v sum, wb_f64v row, wb_f64v factor, 
 #undef WB_ADD_LANE
 #endif
 
-/* A masked load costs nothing with AVX-512; elsewhere it does, and a branch is foreseen. */
+/* A masked load costs nothing with AVX-512; elsewhere it does, and a branch is predicted well. */
 WB_INLINE wb_f32v wb_f32v_load_edge(const float *p, int count) {
 #if !defined(__AVX512F__)
     if (count == WB_F32_LANES) return wb_f32v_load(p);

@@ -60,7 +60,7 @@ static void sort_few(const row *r, int64_t begin, int64_t end) {
     for (int i = 0; i < count; i++) r->to[r->first + (begin + i) * r->inner] = positions[i];
 }
 
-/* Without branches, which nobody could foretell. */
+/* Without branches, which would be mispredicted. */
 static int least_of(int count, const int64_t *keys) {
     int64_t key = keys[0];
     int least = 0;

@@ -17,10 +17,10 @@ typedef struct wb_job {
     wb_accumulator *sides;   /* of side sums, by piece; then their totals, and these as numbers */
 } wb_job;
 
-/* Memory that the next tile will most likely use, asked for a part at each step of this one: all at
- * once, the requests would wait for each other. The processor sees too little of each array at a
- * time to do so itself. Where rows are reduced, the tile after that is brought into the second
- * cache: more requests are under way there than from the first. */
+/* Memory that the next tile will most likely use, prefetched a part at each step of this tile: all
+ * at once, the requests would wait for each other. The hardware does not do it, because it sees too
+ * little of each array at a time. If rows are reduced, the tile after the next one is brought into
+ * the second cache, which allows more requests at a time than the first. */
 typedef struct wb_ahead {
     const char *at[WB_MOST_STREAMS];
     int64_t part[WB_MOST_STREAMS];  /* bytes at each step */

@@ -17,7 +17,7 @@
 #include "isa.h"
 #include "window.h"
 
-/* Whether this convolution is computed so: by shape alone. */
+/* Whether this convolution is computed in this way; depends on its shape only. */
 bool wb_winograd_takes(wb_conv_kind kind, const wb_window *window);
 
 /* is_kept: with weights that wb_winograd_keep made ready. */

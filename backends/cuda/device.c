@@ -65,7 +65,8 @@ static int64_t tune_ms(void) {
     if (!value || !value[0]) return -1;
     const long long ms = strtoll(value, &end, 10);
     if (!*end && ms >= 0) return ms < MOST_MS ? ms : MOST_MS;
-    wb_gpu_host->log(WB_LOG_WARN, "WEBER_TUNE=%s: milliseconds are a whole number, 0 for none",
+    wb_gpu_host->log(WB_LOG_WARN,
+                     "WEBER_TUNE must be a whole number of milliseconds (0: no measuring), got %s",
                      value);
     return 0;
 }

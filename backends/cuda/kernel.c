@@ -225,7 +225,7 @@ void *wb_gpu_lower(void *any, const wb_call *call, const wb_program *epilogue, i
     }
     if (!wb_gpu_host->has_text(call, &device->dialect)) {
         (void)wb_gpu_host->fail(WB_ERROR_DEVICE,
-                                "%s: attention: a library said that it takes it, and does not",
+                                "%s: attention: a library accepted the call, but cannot run it",
                                 wb_gpu_vendor_table.backend);
         return NULL;
     }

@@ -86,7 +86,7 @@ static bool translate(const wb_gpu_device *device, const wb_source *source, imag
     }
     wb_gpu_host->release(text);
     if (!o.error) return made->data;
-    wb_gpu_host->log(WB_LOG_DEBUG, "%s: this text does not compile: %s", vendor->backend,
+    wb_gpu_host->log(WB_LOG_DEBUG, "%s: the source that does not compile: %s", vendor->backend,
                      source->text);
     (void)wb_gpu_host->fail(WB_ERROR_DEVICE, "%s: %s: %s%s%s", source->launches[0].entry, o.call,
                             o.error, log[0] ? ": " : "", log);
@@ -116,7 +116,8 @@ static gpu_module from_cache(const wb_source *source, const char *name) {
     if (!wb_gpu_host->cache_read(vendor->backend, name, &data, &size)) return NULL;
     gpu_module module = load(data, source->launches[0].entry);
     if (!module)
-        wb_gpu_host->log(WB_LOG_DEBUG, "%s: cached binary %s is of no use", vendor->backend, name);
+        wb_gpu_host->log(WB_LOG_DEBUG, "%s: the cached binary %s cannot be used", vendor->backend,
+                         name);
     wb_gpu_host->release(data);
     return module;
 }

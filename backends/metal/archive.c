@@ -64,7 +64,8 @@ static void read_cached(wb_metal_device *device, wb_metal_archive *archive) {
     const mtl_id url = make_file(archive, data, size) ? url_of(archive) : NULL;
     if (url) archive->id = new_archive(device, url);
     if (!archive->id) {
-        wb_metal_host->log(WB_LOG_DEBUG, "Metal: cached archive %s is of no use", archive->name);
+        wb_metal_host->log(WB_LOG_DEBUG, "Metal: the cached archive %s cannot be used",
+                           archive->name);
         remove_file(archive);
     }
     wb_metal_host->release(data);
@@ -90,7 +91,8 @@ bool wb_metal_archive_offer(const wb_metal_archive *archive, mtl_id descriptor) 
 }
 
 void wb_metal_archive_withdraw(const wb_metal_archive *archive, mtl_id descriptor) {
-    wb_metal_host->log(WB_LOG_DEBUG, "Metal: no pipeline of cached archive %s", archive->name);
+    wb_metal_host->log(WB_LOG_DEBUG, "Metal: the cached archive %s gave no pipeline",
+                       archive->name);
     mtl_set_archives(descriptor, NULL);
 }
 

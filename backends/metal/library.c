@@ -49,7 +49,7 @@ static const wanted needed[] = {
     {"Metal", "WEBER_METAL_LIBRARY", MISSING, metal_names, SYMBOLS(metal_symbols)},
 };
 static const wanted mps = {"MetalPerformanceShaders", "WEBER_MPS_LIBRARY",
-                           "MetalPerformanceShaders.framework does not open", mps_names,
+                           "MetalPerformanceShaders.framework cannot be opened", mps_names,
                            SYMBOLS(mps_symbols)};
 
 /* ---- opening ---- */

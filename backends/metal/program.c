@@ -41,7 +41,7 @@ static mtl_id from_text(wb_metal_device *device, const wb_source *source) {
     first_lines(error, log);
     (void)wb_metal_host->fail(WB_ERROR_DEVICE, "%s: newLibraryWithSource: %s",
                               source->launches[0].entry, log);
-    wb_metal_host->log(WB_LOG_DEBUG, "Metal: this text does not compile: %s", source->text);
+    wb_metal_host->log(WB_LOG_DEBUG, "Metal: the source that does not compile: %s", source->text);
     return NULL;
 }
 
@@ -63,13 +63,13 @@ static mtl_id descriptor_of(mtl_id library, const char *entry) {
 static bool suits(const wb_dialect *dialect, mtl_id pipeline, const char *entry) {
     const mtl_uint most = mtl_most_threads(pipeline), width = mtl_simd_width(pipeline);
     if (most < (mtl_uint)dialect->group)
-        (void)wb_metal_host->fail(WB_ERROR_DEVICE,
-                                  "%s: groups of %d items wanted, the device takes %lu", entry,
-                                  (int)dialect->group, most);
+        (void)wb_metal_host->fail(
+            WB_ERROR_DEVICE, "%s: expected groups of %d items, but the device takes at most %lu",
+            entry, (int)dialect->group, most);
     else if (dialect->warp && width != (mtl_uint)dialect->warp)
         (void)wb_metal_host->fail(WB_ERROR_DEVICE,
-                                  "%s: SIMD groups of %d items wanted, the device has %lu", entry,
-                                  (int)dialect->warp, width);
+                                  "%s: expected SIMD groups of %d items, but the device's have %lu",
+                                  entry, (int)dialect->warp, width);
     else
         return true;
     return false;

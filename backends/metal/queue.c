@@ -68,8 +68,9 @@ static void keep_error(wb_metal_queue *queue, const wb_metal_flight *flight) {
     const mtl_int code = mtl_code(error);
     const char *domain = wb_metal_text(mtl_domain(error));
     const bool is_known = strcmp(domain, "MTLCommandBufferErrorDomain") == 0;
-    wb_late_error_keep(&queue->error, WB_ERROR_DEVICE, "%s: the device gave up: %s %ld %s: %s",
-                       flight->what, is_known ? "MTLCommandBufferError" : domain, code,
+    wb_late_error_keep(&queue->error, WB_ERROR_DEVICE,
+                       "%s: the device could not finish it: %s %ld %s: %s", flight->what,
+                       is_known ? "MTLCommandBufferError" : domain, code,
                        is_known ? error_name(code) : "", wb_metal_error_text(error));
 }
 

@@ -162,8 +162,8 @@ static bool is_over(void) {
 
 static wb_status fail_over(void) {
     return host->fail(WB_ERROR_LOST,
-                      "distributed: the program has ended MPI (MPI_Finalize), but ranks compute "
-                      "together by it; end it after the last collective");
+                      "distributed: the program has called MPI_Finalize, but the ranks still "
+                      "communicate through MPI; call it after the last collective");
 }
 
 static void tell(void *of, const char *text);
@@ -239,19 +239,19 @@ static wb_status fail_late(state *s) {
     char who[LATE_BYTES];
     if (name_late(s, who, sizeof who) == 0)
         return host->fail(WB_ERROR_LOST,
-                          "distributed: rank %d has waited for %g s in a collective that all ranks "
-                          "have come to (WEBER_TIMEOUT)",
+                          "distributed: rank %d has waited for %g s (WEBER_TIMEOUT) in a "
+                          "collective that all ranks have entered",
                           s->rank, s->timeout);
     return host->fail(WB_ERROR_LOST,
-                      "distributed: %s not come to the collective that rank %d waits for, for %g s "
-                      "(WEBER_TIMEOUT)",
+                      "distributed: %s not entered the collective in which rank %d has waited for "
+                      "%g s (WEBER_TIMEOUT)",
                       who, s->rank, s->timeout);
 }
 
 static void warn_of_late(state *s, double waited) {
     char who[LATE_BYTES];
     if (name_late(s, who, sizeof who) > 0)
-        host->log(WB_LOG_WARN, "rank %d: %s not come to a collective for %d s so far", s->rank, who,
+        host->log(WB_LOG_WARN, "rank %d: %s not entered a collective for %d s so far", s->rank, who,
                   (int)waited);
 }
 
@@ -437,8 +437,8 @@ static bool check_seat(const state *s, const wb_seat *seat) {
     version[strcspn(version, ",\n")] = 0;
     for (char *c = strchr(version, '\t'); c; c = strchr(c, '\t')) *c = ' '; /* MPICH has one */
     (void)host->fail(WB_ERROR_UNSUPPORTED,
-                     "distributed: %s started rank %d of %d, but to %s this is rank %d of %d; "
-                     "start the program by the mpiexec that belongs to it",
+                     "distributed: %s started this process as rank %d of %d, but in %s it is rank "
+                     "%d of %d; start the program with the mpiexec of that MPI",
                      seat->starter, seat->rank, seat->size, version, s->rank, s->size);
     return false;
 }

@@ -123,7 +123,8 @@ static bool is_lost(const watch *w, int rank, watch_line *line, double more, cha
         (void)snprintf(text, WATCH_TEXT_BYTES, "rank %d of %d has ended before it joined the group",
                        rank, w->seat->size);
     else if (line->stopped_seconds > SILENCE_SECONDS)
-        (void)snprintf(text, WATCH_TEXT_BYTES, "rank %d has stopped: no sign of it for %d s", rank,
+        (void)snprintf(text, WATCH_TEXT_BYTES,
+                       "rank %d has stopped: it has shown no sign of life for %d s", rank,
                        SILENCE_SECONDS);
     else
         return false;
@@ -157,8 +158,7 @@ static void *guard(void *of) {
         const bool is_late = watch_now() - begin > w->timeout;
         if (is_late)
             (void)snprintf(text, sizeof text,
-                           "not all ranks have joined the group for %g s "
-                           "(WEBER_TIMEOUT)",
+                           "not all ranks have joined the group within %g s (WEBER_TIMEOUT)",
                            w->timeout);
         if (is_late || watch_finds_lost(w, text)) {
             if (atomic_load(&w->guard_ends)) break;
@@ -178,7 +178,7 @@ static void *guard(void *of) {
 
 bool watch_begin_guard(watch *w) {
     if (wb_platform_start_thread(&w->guard, guard, w)) return true;
-    (void)w->host->fail(WB_ERROR_MEMORY, "distributed: no thread can be made");
+    (void)w->host->fail(WB_ERROR_MEMORY, "distributed: a thread cannot be started");
     return false;
 }
 

@@ -27,7 +27,8 @@ static bool is_serial(cl_device_id id) {
     if (flavour && strcmp(flavour, "serial") == 0) return true;
     if (flavour && strcmp(flavour, "parallel") == 0) return false;
     if (flavour && flavour[0])
-        wb_cl_host->log(WB_LOG_WARN, "WEBER_OPENCL_FLAVOUR=%s: it is serial or parallel", flavour);
+        wb_cl_host->log(WB_LOG_WARN, "WEBER_OPENCL_FLAVOUR must be serial or parallel, got %s",
+                        flavour);
     return is_cpu(id);
 }
 

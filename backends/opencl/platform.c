@@ -106,9 +106,8 @@ static void find_devices(char *reason, size_t reason_bytes) {
     cl_uint count = 0;
     if (wb_platform_is_loaded("libLLVM") && !wb_library_survives(try_platforms, NULL)) {
         (void)snprintf(reason, reason_bytes,
-                       "a driver does not go together with another library of this process that "
-                       "uses LLVM, such as AMD's libamd_comgr (WEBER_BACKENDS=opencl leaves that "
-                       "out)");
+                       "a driver conflicts with another library of this process that uses LLVM, "
+                       "such as AMD's libamd_comgr (WEBER_BACKENDS=opencl leaves that out)");
         return;
     }
     const cl_int code = cl.GetPlatformIDs(WB_CL_MOST_PLATFORMS, ids, &count);

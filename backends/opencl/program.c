@@ -45,7 +45,7 @@ static cl_program from_text(wb_cl_device *device, const wb_source *source) {
     if (code == CL_SUCCESS) return program;
     (void)wb_cl_host->fail(WB_ERROR_DEVICE, "%s: clBuildProgram: %s: %s", source->launches[0].entry,
                            wb_cl_error_name(code), log);
-    wb_cl_host->log(WB_LOG_DEBUG, "OpenCL: this text does not compile: %s", source->text);
+    wb_cl_host->log(WB_LOG_DEBUG, "OpenCL: the source that does not compile: %s", source->text);
     (void)cl.ReleaseProgram(program);
     return NULL;
 }
@@ -89,7 +89,8 @@ static cl_program from_cache(wb_cl_device *device, const wb_source *source) {
     name_of(device, source->key, name);
     if (!wb_cl_host->cache_read("OpenCL", name, &data, &size)) return NULL;
     cl_program program = load_binary(device, data, size, source->launches[0].entry);
-    if (!program) wb_cl_host->log(WB_LOG_DEBUG, "OpenCL: cached binary %s is of no use", name);
+    if (!program)
+        wb_cl_host->log(WB_LOG_DEBUG, "OpenCL: the cached binary %s cannot be used", name);
     wb_cl_host->release(data);
     return program;
 }

@@ -49,7 +49,7 @@ static void look_at_oldest(wb_cl_queue *queue) {
     const cl_int code = cl.GetEventInfo(oldest->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
                                         sizeof state, &state, NULL);
     if (code != CL_SUCCESS || state < 0)
-        wb_late_error_keep(&queue->error, WB_ERROR_DEVICE, "%s: the device gave up: %s",
+        wb_late_error_keep(&queue->error, WB_ERROR_DEVICE, "%s: the device could not finish it: %s",
                            oldest->what, wb_cl_error_name(code != CL_SUCCESS ? code : state));
     (void)cl.ReleaseEvent(oldest->event);
     queue->first_watched = (queue->first_watched + 1) % WB_CL_WATCHED;

@@ -73,7 +73,7 @@ struct wb_array {
 
 extern const wb_class wb_array_class;
 
-/* Number of elements of a node, without a check of its owner, which the public wb_count makes. */
+/* Number of elements of a node, without the check of its owner that the public wb_count makes. */
 int64_t wb_node_count(const wb_array *x);
 #define wb_count(x) wb_node_count(x)
 

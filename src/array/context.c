@@ -10,16 +10,16 @@
 
 /* What a thread has. */
 typedef struct seat {
-    wb_thread *own;       /* NULL: it has needed none yet */
-    wb_context **entered; /* and not left, the last one is used */
+    wb_thread *own;       /* NULL: the thread has needed none yet */
+    wb_context **entered; /* contexts entered and not left; the last one is in use */
     int64_t count, capacity;
 } seat;
 
 struct wb_context {
     wb_object object;
     wb_thread *thread;
-    const seat *holder; /* whose thread is in it; __atomic; NULL: nobody's */
-    int64_t uses;       /* how often it stands among what the holder has entered */
+    const seat *holder; /* of the thread that is in it; __atomic; NULL: no thread is */
+    int64_t uses;       /* how many times the holder has entered it */
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -27,7 +27,8 @@ static pthread_key_t key;
 
 /* ---- who is in it ---- */
 
-/* False if another thread is. What it has done in the context is seen by this one. */
+/* False if another thread is in the context. Otherwise this thread sees all that the last one did
+ * there. */
 static bool take(wb_context *context, const seat *s) {
     const seat *holder = NULL;
     return __atomic_compare_exchange_n(&context->holder, &holder, s, false, __ATOMIC_ACQUIRE,
@@ -53,7 +54,7 @@ static void seat_ends(void *state) {
 
 static void make_key(void) { (void)pthread_key_create(&key, seat_ends); }
 
-/* NULL: it has none yet. */
+/* NULL: the thread has none yet. */
 static seat *seat_here(void) {
     (void)pthread_once(&once, make_key);
     return pthread_getspecific(key);
@@ -89,7 +90,7 @@ static void context_free(void *object) {
                                      __ATOMIC_ACQUIRE)) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_free: the context is in use on %s thread%s",
                       holder == s ? "this" : "another",
-                      holder == s ? ": wb_context_leave first" : "");
+                      holder == s ? "; call wb_context_leave first" : "");
         return;
     }
     wb_thread_end(context->thread);
@@ -106,13 +107,12 @@ wb_context *wb_context_new(void) {
     return NULL;
 }
 
-/* Whoever has called the function that runs now goes on in its context when that returns. */
+/* A function of the user's must return in the context in which it was called. */
 static bool may_change_to(const char *function, const wb_thread *next) {
     const wb_thread *now = wb_current_thread;
     if (!now || !now->call || now == next) return true;
-    return wb_fail(WB_ERROR_ARGUMENT,
-                   "%s: %s was called in another context, in which it has to stay", function,
-                   now->call->what) == WB_OK;
+    return wb_fail(WB_ERROR_ARGUMENT, "%s: %s must end in the context that it was called in",
+                   function, now->call->what) == WB_OK;
 }
 
 wb_status wb_context_enter(wb_context *context) {

@@ -13,7 +13,7 @@ wb_divisor *wb_divisor_to(wb_divisor *divisor) {
     return before;
 }
 
-/* x in the place of an older one. */
+/* Replaces an older divisor by x. */
 static void put(wb_array **at, wb_array *x) {
     wb_unref(*at);
     *at = x ? wb_ref(x) : NULL;

@@ -98,7 +98,9 @@ static bool wants_inputs(wb_thread *thread) {
 /* ---- where ---- */
 
 static bool mixed_devices(wb_op op, const wb_array *a, const wb_array *b) {
-    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is on %s, %s on %s; wb_to moves arrays and models",
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "%s: the arrays must be on one device, but %s is on %s, %s on %s; wb_to moves "
+                  "arrays and models",
                   wb_op_name(op), wb_text_of(a), wb_device_name(a->device), wb_text_of(b),
                   wb_device_name(b->device));
     return false;
@@ -116,8 +118,8 @@ static void *refuse_foreign(const char *function, const wb_array *x, const char 
     char name[240];
     (void)snprintf(name, sizeof name, "%s %s", what, wb_text_of(x));
     return wb_fail_foreign(function, x->owner, name,
-                           "wb_share gives a thread a model of its own to apply, wb_hand_over "
-                           "gives it the model, wb_read the numbers");
+                           "wb_share lets that thread and this one apply a model, wb_hand_over "
+                           "gives a model away, wb_read copies numbers");
 }
 
 void *wb_refuse(const char *function, const wb_array *x, const char *what) {
@@ -125,8 +127,8 @@ void *wb_refuse(const char *function, const wb_array *x, const char *what) {
     if (klass == &wb_array_class) return refuse_foreign(function, x, what);
     if (x && (!klass || wb_object_is_released(x)))
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "%s: an array was released: its scope has closed, or its batch's turn is "
-                      "over; wb_keep keeps arrays longer",
+                      "%s: an array was released: its scope was closed, or a later batch took its "
+                      "place; wb_keep keeps an array longer",
                       function);
     else
         (void)wb_object_check(function, x, &wb_array_class, what);
@@ -162,10 +164,10 @@ bool wb_check_devices(wb_op op, int ninputs, wb_array *const *inputs) {
 
 static bool has_type(const wb_device *device, wb_op op, wb_dtype dtype) {
     if (dtype != WB_F64 || !device || wb_device_has_f64(device)) return true;
-    (void)wb_fail(WB_ERROR_DTYPE,
-                  "%s of f64: %s has no f64; f32 (wb_cast, or wb_to on the way there) or the CPU "
-                  "will do",
-                  wb_op_name(op), device->name);
+    (void)wb_fail(
+        WB_ERROR_DTYPE,
+        "%s of f64: %s has no f64; use f32 (wb_cast, or wb_to where the data is moved), or the CPU",
+        wb_op_name(op), device->name);
     return false;
 }
 
@@ -247,7 +249,8 @@ wb_array *wb_ref(wb_array *x) {
     return x;
 }
 
-/* Takes node's inputs off it; those that nobody else needs join the list of dead nodes. */
+/* Takes node's inputs off it; those that are not referred to any more join the list of dead
+ * nodes. */
 static wb_array *drop_inputs(wb_array *node, wb_array *dead) {
     for (int i = 0; i < node->ninputs; i++) {
         wb_array *input = node->inputs[i];
@@ -328,7 +331,7 @@ static uint64_t bits_of(double value) {
     return bits;
 }
 
-/* A number that the scope owns, or that the thread keeps: then nobody counts it. */
+/* A number that the scope owns, or one that the thread keeps, which has no count. */
 static wb_array *number(wb_thread *thread, double value, bool is_kept) {
     wb_array *node = blank(thread, WB_OP_full, WB_F64, 0, NULL);
     if (!node) return NULL;
@@ -347,8 +350,8 @@ wb_array *wb_number(double value) {
     return thread ? number(thread, value, false) : NULL;
 }
 
-/* Constants stay in the cache. One that was read or held all the same, as the result of a function,
- * is numbers in memory like any other array: it is handed out no more. */
+/* Constants stay in the cache. A constant that was read or held, as the result of a function may
+ * be, is data like any other array, and is not handed out again. */
 wb_array *wb_constant(double value) {
     wb_thread *thread = wb_thread_get();
     if (!thread) return NULL;

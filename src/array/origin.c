@@ -16,7 +16,7 @@ enum { MOST = 4096 };
 /* Entries stay as they are once they have a number. */
 static struct origin {
     char *layer;       /* NULL: "" */
-    uint16_t backward; /* the same layer's, for gradients; 0: not made yet */
+    uint16_t backward; /* number of the same layer's gradient; 0: not made yet */
     bool is_backward;
 } origins[MOST];
 static int count = 1; /* number 0: outside of any layer, forward */

@@ -10,7 +10,7 @@
 
 typedef struct wb_payload {
     _Alignas(8) int32_t refs; /* not atomic: one thread uses it */
-    int32_t words;            /* so many 64-bit words after this head belong to the key of a plan */
+    int32_t words;            /* number of 64-bit words after this head that are in a plan's key */
     void (*free)(struct wb_payload *payload);
 } wb_payload;
 

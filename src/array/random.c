@@ -34,7 +34,7 @@ static const wb_saved_number numbers_of_sequence[] = {
 static const wb_saved saved_sequence = {numbers_of_sequence, 3,    sizeof(sequence),
                                         get_sequence,        NULL, set_sequence};
 
-/* It stands for whichever thread asks, and is nobody's. */
+/* It stands for the sequence of the thread that asks, and has no owner. */
 static void stay(void *object) { (void)object; }
 
 static const wb_class random_class = {

@@ -18,9 +18,9 @@ void *wb_take(void *object) {
 
 static bool is_yours(const wb_object *object, const wb_array *x) {
     if (x ? x->taken + x->keeps > 0 : object->scope_slot == 0) return true;
-    return wb_fail(WB_ERROR_ARGUMENT, "wb_give: the %s is not the caller's: %s",
+    return wb_fail(WB_ERROR_ARGUMENT, "wb_give: the %s is not yours to give: %s",
                    object->klass->name,
-                   x ? "wb_take takes it first" : "it belongs to a scope already") == WB_OK;
+                   x ? "call wb_take first" : "it belongs to a scope already") == WB_OK;
 }
 
 void *wb_give(void *object) {

@@ -37,13 +37,13 @@ static void close_gaps(wb_thread *thread, int64_t start) {
 static void warn_of_large_scope(wb_thread *thread) {
     thread->has_large_scope = true;
     wb_log_line(WB_LOG_WARN,
-                "%s %d arrays and other objects, which stay until it %s: in a loop, wb_scope_open "
-                "and wb_scope_close around each step release what the step made",
+                "%s %d arrays and other objects, which are kept until it %s: in a loop, call "
+                "wb_scope_open before each step and wb_scope_close after it",
                 thread->scope_count > 0 ? "a scope holds" : "without a scope the thread holds",
                 (int)WB_LARGE_SCOPE, thread->scope_count > 0 ? "is closed" : "ends");
 }
 
-/* The list never passes the place where a scope becomes large without coming here. */
+/* Every list that grows beyond the size of a large scope comes through here. */
 bool wb_scope_make_room(wb_thread *thread) {
     const int64_t start = innermost_start(thread), large = start + WB_LARGE_SCOPE;
     const int64_t before = thread->entry_count;
@@ -67,8 +67,8 @@ static bool leave_scope(wb_thread *thread, wb_object *object) {
     return true;
 }
 
-/* A getter that was asked again has given it to a scope again; only the first of these places is
- * known to the array. */
+/* A getter that is called twice gives the array to a scope twice; the array knows only the first of
+ * these places. */
 static bool leave_scope_again(wb_thread *thread, wb_object *object) {
     for (int64_t i = thread->entry_count; i > 0; i--) {
         if (thread->entries[i - 1] != object) continue;
@@ -78,8 +78,8 @@ static bool leave_scope_again(wb_thread *thread, wb_object *object) {
     return false;
 }
 
-/* What was kept is given back first, then what was taken, then the scope's: a getter's result
- * leaves its scope. A hold of a model's own is not the caller's to give back. */
+/* Gives back a reference of wb_keep, else one of wb_take, else the scope's: a getter's result
+ * leaves its scope. The references of a model are not the caller's to give back. */
 static void free_array(wb_thread *thread, wb_array *x) {
     if (x->keeps > 0) {
         if (x->keeps < UINT16_MAX) x->keeps--;
@@ -91,8 +91,8 @@ static void free_array(wb_thread *thread, wb_array *x) {
         wb_unref(x);
     else
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "wb_free: the array %s belongs to a model, an optimiser or a loader, and was "
-                      "given back already, or was never the caller's",
+                      "wb_free: the array %s is not yours to free: it belongs to a model, an "
+                      "optimiser or a loader, or was freed already",
                       wb_text_of(x));
 }
 
@@ -211,7 +211,7 @@ static wb_status release_entries(wb_thread *thread, int64_t start, bool survive)
     return status;
 }
 
-/* Numbers that were read by themselves give their memory back when the last scope closes. */
+/* Constants that were evaluated release their memory when the last scope closes. */
 static void forget_constants(wb_thread *thread) {
     for (int i = 0; i < WB_CONSTANTS; i++) {
         wb_array *x = thread->constants[i];
@@ -233,9 +233,8 @@ static bool check_open(const char *function, const wb_thread *thread) {
     if (thread && thread->scope_count > (call ? call->scopes : 0)) return true;
     if (call) call->closed_more = true;
     if (call)
-        (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "%s: no scope is open in %s; those of its caller stay open", function,
-                      call->what);
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s has no scope open, and cannot close its caller's",
+                      function, call->what);
     else
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: no scope is open on this thread", function);
     return false;

@@ -14,7 +14,7 @@ int64_t wb_count_sizes(int ndim, const int64_t *sizes) {
         if (sizes[d] == 0)
             empty = true;
         else if (__builtin_mul_overflow(count, sizes[d], &count) || count > PTRDIFF_MAX / 16)
-            return -1; /* else their bytes are more than addresses can tell apart */
+            return -1; /* else their number of bytes exceeds the address space */
     }
     return empty ? 0 : count;
 }
@@ -102,8 +102,8 @@ static const char *name_of_numbers(int numbers) {
 bool wb_check_numbers(const char *function, wb_dtype dtype, int numbers) {
     if (numbers == 0 || (WB_NUMBERS_OF(dtype) & numbers) != 0) return true;
     (void)wb_fail(WB_ERROR_DTYPE,
-                  "%s: the pointer is to numbers of type %s, but the elements are %s, for which it "
-                  "must be to %s; a pointer to void is not checked",
+                  "%s: the pointer is to %s, but elements of type %s need a pointer to %s (a "
+                  "pointer to void is not checked)",
                   function, name_of_numbers(numbers), wb_dtype_name(dtype),
                   name_of_numbers(WB_NUMBERS_OF(dtype)));
     return false;

@@ -21,7 +21,8 @@ static const void *target_of(const struct wb_write *w) {
 /* NULL: the slot was cleared. */
 static wb_array *value_of(const struct wb_write *w) { return w->slot ? *w->slot : w->array; }
 
-/* The slot gets value, which may be NULL; what it holds is kept for taking that back. */
+/* The slot gets value, which may be NULL; the value before is kept, so that the write can be taken
+ * back. */
 static wb_status note(wb_thread *thread, wb_array **slot, wb_array *value) {
     if (!WB_GROW(thread->writes, thread->write_count, thread->write_capacity))
         return WB_ERROR_MEMORY;
@@ -77,7 +78,7 @@ wb_status wb_state_survive(wb_array *x) {
 
 /* ---- taking back ---- */
 
-/* What the write refers to goes. */
+/* Releases what the write refers to. */
 static void drop(const struct wb_write *w) {
     if (w->slot)
         wb_unref(w->array);
@@ -224,9 +225,9 @@ int wb_state_pending(int capacity, wb_array **values) {
     return count;
 }
 
-/* The values are computed: they are data, and what they replaced goes. While somebody may take the
- * writes back they stay, and the values still count as cut off from their recipes: the loss that
- * made them may use them. */
+/* The values are computed: they become data, and what they replaced is released. As long as the
+ * writes may be taken back they stay in the list, and the values count as detached from their
+ * recipes, because the loss that made them may still use them. */
 static void settle(wb_thread *thread) {
     const bool is_over = thread->state_depth == 0;
     for (int64_t i = 0; i < thread->write_count; i++) {

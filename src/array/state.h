@@ -35,7 +35,7 @@ typedef wb_array *wb_state_fn(void *context, wb_array *before, wb_array *now);
 /* Calls f for each such slot. Returns how many writes were left as they are, written numbers
  * included; -1 with an error. */
 int64_t wb_state_rewrite(wb_state_fn *f, void *context);
-/* Takes back the writes that were left. */
+/* Takes back the writes that were not settled. */
 void wb_state_undo_rest(void);
 
 /* Forgets the writes to a slot that is released, or gets another array. */

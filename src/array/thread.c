@@ -30,7 +30,7 @@ enum { NODES_PER_BLOCK = 64 };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static wb_thread *threads;     /* guarded by the lock THREADS */
 static wb_array *orphan_nodes; /* free nodes of contexts that ended; linked by inputs */
-static wb_array *blocks; /* first nodes, which link the blocks: so leak checkers find all of them */
+static wb_array *blocks;       /* first nodes link the blocks, so that leak checkers find all */
 _Thread_local wb_thread *wb_current_thread;
 _Thread_local uint32_t wb_this_thread;
 
@@ -108,7 +108,7 @@ static void let_go(wb_object *object) {
 /* Of the context that this thread uses. */
 static void empty(wb_thread *thread) {
     while (thread->scope_count) (void)wb_scope_close();
-    (void)wb_state_settle(); /* which takes the writes back if it fails */
+    (void)wb_state_settle(); /* it takes the writes back if it fails */
     wb_thread_empty_inbox(thread);
     while (thread->effect_count) wb_unref(thread->effects[--thread->effect_count]);
     while (thread->entry_count) let_go(thread->entries[--thread->entry_count]);
@@ -152,7 +152,7 @@ void *wb_room_state_of(wb_thread *thread, wb_room_state room, size_t size_bytes,
 
 /* ---- leaks ---- */
 
-/* Arrays that are kept or taken, and that no object owns. */
+/* Arrays of wb_keep or wb_take that no object owns. */
 static void list_kept_arrays(void) {
     for (const wb_array *block = blocks; block; block = block->own_inputs[0])
         for (int i = 1; i < NODES_PER_BLOCK; i++) {
@@ -179,7 +179,8 @@ static void join_list(wb_thread *thread) {
     threads = thread;
 }
 
-/* Of the threads a forked child has one; contexts of no thread stay. */
+/* A forked child has one thread: the contexts of other threads are removed, those that belong to no
+ * thread stay. */
 static void in_child(void) {
     wb_thread *next = threads;
     const wb_thread *own = wb_thread_own();

@@ -20,13 +20,13 @@ void *wb_fail_foreign(const char *function, uint32_t owner, const char *what, co
     if (own && own->number == owner)
         return wb_fail_null(WB_ERROR_ARGUMENT,
                             "%s: %s belongs to this thread's own context, but the thread has "
-                            "entered another one: wb_context_leave",
+                            "entered another one: call wb_context_leave first",
                             function, what);
     if (wb_is_to_enter(owner))
-        return wb_fail_null(WB_ERROR_ARGUMENT,
-                            "%s: %s belongs to a context that this thread is not in: "
-                            "wb_context_enter",
-                            function, what);
+        return wb_fail_null(
+            WB_ERROR_ARGUMENT,
+            "%s: %s belongs to a context that this thread is not in: call wb_context_enter first",
+            function, what);
     return wb_fail_null(WB_ERROR_ARGUMENT, "%s: %s belongs to another thread%s%s", function, what,
                         remedy ? ": " : "", remedy ? remedy : "");
 }

@@ -15,8 +15,8 @@ typedef struct wb_user_call {
 
 void wb_user_call_begin(wb_user_call *call, const char *what);
 
-/* Whether it has kept to that; else an error is recorded, which begins with function (NULL: with
- * the place of the layer, as every error). */
+/* Whether the function has kept to that rule; else an error is recorded, which begins with function
+ * (NULL: with the place of the layer, as every error). */
 bool wb_user_call_is_kept(const wb_user_call *call, const char *function);
 /* Closes the scopes that it has left open. */
 void wb_user_call_leave(wb_user_call *call);

@@ -27,7 +27,7 @@ static struct {
     double start, written; /* seconds */
     off_t place;           /* of the end in the file */
     size_t used;
-    int threads; /* that told events */
+    int threads; /* threads that have recorded events */
     int rank;
     char buffer[BUFFER_BYTES];
 } events = {.file = -1};
@@ -60,7 +60,7 @@ static void put_line(const char *line, size_t length) {
     events.used += length;
 }
 
-/* Of a child of fork it is not. */
+/* False in a child made by fork. */
 static bool is_own_file(void) { return events.process == getpid(); }
 
 static void finish(void) {
@@ -124,7 +124,7 @@ static const char *escaped(const char *text, char out[TEXT_BYTES]) {
     return out;
 }
 
-/* A thread is named by the kind of the first thing that it tells. */
+/* A thread's name is the category of its first event. */
 static void name_thread(const char *kind) {
     char line[LINE_BYTES];
     this_thread = ++events.threads;

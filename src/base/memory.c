@@ -14,13 +14,15 @@ static int refused(size_t size_bytes) {
     const int64_t number = __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
     const int64_t limit = __atomic_load_n(&failing_at, __ATOMIC_RELAXED);
     if (limit == 0 || number < limit) return 0;
-    (void)wb_fail(WB_ERROR_MEMORY, "out of memory: %zu bytes wanted (failure asked for by a test)",
+    (void)wb_fail(WB_ERROR_MEMORY,
+                  "out of memory: %zu bytes cannot be allocated (a test asked for this failure)",
                   size_bytes);
     return 1;
 }
 
 static void *or_error(void *block, size_t size_bytes) {
-    if (!block) (void)wb_fail(WB_ERROR_MEMORY, "out of memory: %zu bytes wanted", size_bytes);
+    if (!block)
+        (void)wb_fail(WB_ERROR_MEMORY, "out of memory: %zu bytes cannot be allocated", size_bytes);
     return block;
 }
 
@@ -35,13 +37,14 @@ static int64_t most_items(size_t item_bytes) {
 }
 
 static void *too_long(int64_t count, size_t item_bytes) {
-    return wb_fail_null(WB_ERROR_MEMORY, "out of memory: %lld times %zu bytes wanted",
+    return wb_fail_null(WB_ERROR_MEMORY, "out of memory: %lld times %zu bytes cannot be allocated",
                         (long long)count, item_bytes);
 }
 
 int wb_check_bytes(int64_t bytes) {
     if (wb_bytes(bytes) != SIZE_MAX) return 1;
-    (void)wb_fail(WB_ERROR_MEMORY, "out of memory: %lld bytes wanted", (long long)bytes);
+    (void)wb_fail(WB_ERROR_MEMORY, "out of memory: %lld bytes cannot be allocated",
+                  (long long)bytes);
     return 0;
 }
 

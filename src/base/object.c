@@ -29,7 +29,7 @@
 /* ---- counters ---- */
 
 /* 32-bit x86 aligns numbers of 64 bits to 4 bytes, and a locked one that lies in two lines of the
- * cache costs milliseconds there: what threads share of them is aligned to 8. */
+ * cache costs milliseconds there: those that threads share are aligned to 8. */
 static _Alignas(8) wb_live_counts live; /* __atomic */
 
 void wb_live_arrays(int64_t change) {
@@ -93,7 +93,7 @@ static const wb_class released_class = {.name = "released object"},
                       released_node_class = {.name = "array"};
 
 enum { MOST_CLASSES = 32 };
-static const wb_class *classes[MOST_CLASSES]; /* __atomic; NULL after the last; none is taken out */
+static const wb_class *classes[MOST_CLASSES]; /* __atomic; NULL after the last; never removed */
 
 void wb_note_class(const wb_class *klass) {
     for (int i = 0; klass && i < MOST_CLASSES; i++) {
@@ -106,7 +106,7 @@ void wb_note_class(const wb_class *klass) {
     }
 }
 
-/* Of what may be shorter: an aligned word lies within one page. */
+/* For objects that may be shorter than the header: an aligned word never crosses a page. */
 __attribute__((no_sanitize("address"))) static const void *first_word(const void *object) {
     return *(const void *const volatile *)object;
 }

@@ -10,7 +10,7 @@
 typedef struct wb_class {
     const char *name;
     void (*free)(void *object);
-    wb_status (*move)(const wb_to_desc *desc); /* wb_move on it */
+    wb_status (*move)(const wb_to_desc *desc); /* moves the object's arrays, for wb_move */
     const wb_device *(*device_of)(const void *object);
     const struct wb_saved *saved; /* numbers for files (base/saved.h) */
     /* wb_hand_over: gives the object and the arrays that it holds to the first thread that uses

@@ -15,8 +15,8 @@
 
 #include "platform/files.h"
 
-/* Those of the file that is there, another owner only where that is allowed. A new file has got its
- * own from open(2). */
+/* Gives the new file the permissions of the old one, and its owner where that is allowed. Without
+ * an old file it keeps those from open(2). */
 static bool set_permissions(int file, const char *path) {
     struct stat status;
     if (stat(path, &status) != 0) return true;
@@ -24,7 +24,7 @@ static bool set_permissions(int file, const char *path) {
     return fchmod(file, status.st_mode & 07777) == 0;
 }
 
-/* The folder's entry on the disk, too; a system that cannot say so is believed. */
+/* Syncs the folder's entry, too. A system that cannot do that is trusted. */
 static void sync_folder(const char *path) {
     char folder[PATH_MAX];
     (void)snprintf(folder, sizeof folder, "%s", path);
@@ -59,8 +59,8 @@ static bool follow(char *path, size_t size) {
     return true;
 }
 
-/* What is a link that a stranger has put into a folder that all may write to, as Linux has it with
- * fs.protected_symlinks: neither the user's own, nor that of the folder's owner. */
+/* Whether a stranger has put this link into a folder that all may write to, by the rule of Linux's
+ * fs.protected_symlinks: the link is neither the user's nor the folder's owner's. */
 static bool is_strangers_link(const char *path) {
     struct stat link, folder;
     char above[PATH_MAX];
@@ -72,7 +72,7 @@ static bool is_strangers_link(const char *path) {
            (folder.st_mode & S_IWOTH) && link.st_uid != folder.st_uid;
 }
 
-/* The path or a folder on the way to it is one. */
+/* Whether the path, or a folder on the way to it, is such a link. */
 static bool has_strangers_link(const char *path) {
     char part[PATH_MAX];
     memcpy(part, path, strlen(path) + 1);
@@ -83,8 +83,8 @@ static bool has_strangers_link(const char *path) {
     return is_strangers_link(part);
 }
 
-/* Links are followed, those that lead to no file yet, too. False, with errno ELOOP: by no
- * stranger's link. */
+/* Follows links, also to a file that does not exist yet. False with errno ELOOP: a stranger's link
+ * is on the way. */
 static bool resolve(const char *path, char *resolved, size_t size) {
     enum { MOST_LINKS = 40 };
     char real[PATH_MAX];
@@ -110,9 +110,9 @@ static void choose_name(wb_replacement *r) {
     (void)snprintf(r->fresh, sizeof r->fresh, "%s%.7s", r->path, end);
 }
 
-/* A new file, locked as long as it is open, so that nobody takes it for abandoned; one that was
- * taken away before it was locked is made again. Of a file that is to be replaced nobody else can
- * read the new one before it has the old one's permissions. */
+/* A new file, locked as long as it is open, so that no other program takes it for abandoned; if it
+ * was removed before it was locked, another one is made. If it replaces a file, only the user can
+ * read it until it has the old one's permissions. */
 static int make_fresh(wb_replacement *r) {
     enum { TRIES = 1000 };
     const mode_t mode = access(r->path, F_OK) == 0 ? 0600 : 0666;

@@ -16,7 +16,7 @@ typedef struct wb_text {
     const char *path;      /* of the file, for messages */
     char *data;            /* in memory: ended by a zero byte once something was added */
     size_t size, capacity; /* size: bytes so far, including those in the file */
-    bool failed;           /* an error was recorded, and what was added since is missing */
+    bool failed;           /* not WB_OK: an error was recorded, and later text is missing */
 } wb_text;
 
 /* Appends as printf would. Do not use formats that depend on the locale (%f, %g) for kernel

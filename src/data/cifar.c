@@ -25,8 +25,8 @@ static int64_t count_records(const char *path, FILE *file, int64_t record) {
     const int64_t size = (int64_t)info.st_size;
     if (size > 0 && size % record == 0) return size / record;
     (void)wb_fail(WB_ERROR_FORMAT,
-                  "%s: a file of CIFAR must be records of %lld bytes, but has %lld, with %lld "
-                  "behind the last one",
+                  "%s: a CIFAR file must consist of records of %lld bytes, but has %lld bytes, "
+                  "%lld of them after the last record",
                   path, (long long)record, (long long)size, (long long)(size % record));
     return -1;
 }

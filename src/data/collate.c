@@ -95,7 +95,8 @@ static void collate(const observations *o, wb_batch *batch) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "loader: collate must set the batch's x");
 }
 
-/* Of a batch without observations, arrays of those that it was made of become arrays of none. */
+/* In a batch without observations, arrays with one entry for each observation become arrays without
+ * entries. */
 static void cut(wb_batch *batch, int64_t size) {
     for (int k = 0; k < WB_LOADER_SOURCES && batch->size == 0 && !wb_failed(); k++) {
         wb_array **x = place_in(batch, k);

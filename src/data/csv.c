@@ -71,7 +71,7 @@ static bool read_file(wb_csv *csv) {
 typedef struct reader {
     wb_csv *csv;
     char *at, *end;
-    int64_t line; /* of `at`, from 1 */
+    int64_t line; /* the line of `at`, from 1 */
 } reader;
 
 static bool fail_at(const reader *r, const char *what) {
@@ -132,7 +132,7 @@ static bool is_empty_line(const reader *r) {
     return ends_field(r) && *r->at != r->csv->desc.separator;
 }
 
-/* Where all of a line is one field, the separator may be another one. */
+/* If a whole line is one field, perhaps the file has another separator: says which. */
 static void advise_on_separator(const wb_csv *csv) {
     const char *other = csv->columns == 1 ? strpbrk(csv->fields[0], ",;\t|") : NULL;
     if (other && *other != csv->desc.separator)
@@ -158,7 +158,7 @@ static bool read_row(reader *r) {
     return false;
 }
 
-/* Fields end with a zero byte, so none may be in them. */
+/* Fields end with a zero byte, so they must not contain one. */
 static bool check_bytes(const wb_csv *csv) {
     const char *zero = memchr(csv->bytes, 0, (size_t)csv->size);
     if (!zero) return true;
@@ -234,7 +234,7 @@ wb_csv *wb_read_csv_make(const char *path, wb_csv_desc desc) {
     if (!wb_check_start("read_csv", desc.start_)) return NULL;
     if (desc.separator && strchr("\"\r\n", desc.separator))
         return wb_fail_null(WB_ERROR_ARGUMENT,
-                            "read_csv: separator must be no quote and no line end, got byte %d",
+                            "read_csv: separator must not be a quote or a line end, got byte %d",
                             desc.separator);
     wb_csv *csv = wb_object_new(&csv_class, sizeof *csv);
     if (!csv) return NULL;
@@ -252,7 +252,7 @@ static bool check(const char *function, const wb_csv *csv) {
     return wb_may_use(function, csv, &csv_class, "the table");
 }
 
-/* For questions, which answer about NULL. */
+/* For questions, which have an answer for NULL, too. */
 static bool may_ask(const char *function, const wb_csv *csv) { return csv && check(function, csv); }
 
 int64_t wb_csv_rows(const wb_csv *csv) {
@@ -352,7 +352,7 @@ static bool read_numbers(const wb_csv *csv, int64_t column, double *values, int6
             values[row] = (double)NAN, *are_integers = false;
         } else if (!as_number(field, &values[row]))
             return fail_field(csv, row, column,
-                              "this is no number:", "; wb_csv_labels reads names");
+                              "this is not a number:", "; wb_csv_labels reads names");
         else if (!as_integer(field, &integers[row]))
             *are_integers = false;
     }
@@ -472,7 +472,7 @@ wb_text_entry *wb_csv_vocabulary(const wb_csv *csv, const char *name) {
 }
 
 typedef struct word {
-    const char *text; /* first, as by_text has it */
+    const char *text; /* first, because by_text reads it */
     int64_t place;
 } word;
 

@@ -36,18 +36,18 @@ static wb_array *of_its_type(const wb_loader *loader, const char *name, wb_array
     if (!x || !device) return x;
     const wb_array *there = wb_cast_for(device, x, WB_ELTYPE_DEFAULT);
     if (!there || there->dtype == x->dtype) return there ? x : NULL;
-    return wb_fail_null(WB_ERROR_DTYPE,
-                        "loader: with getobs %s must have a type that it keeps on %s, expected "
-                        "%s, got %s",
-                        name, wb_device_name(device), wb_dtype_name((wb_dtype)there->dtype),
-                        wb_dtype_name((wb_dtype)x->dtype));
+    return wb_fail_null(
+        WB_ERROR_DTYPE,
+        "loader: with getobs %s must have the type that it has on %s, expected %s, got %s", name,
+        wb_device_name(device), wb_dtype_name((wb_dtype)there->dtype),
+        wb_dtype_name((wb_dtype)x->dtype));
 }
 
 wb_array *wb_getobs_pattern(wb_loader *loader, const char *name, wb_array *x) {
     wb_loader_desc *desc = &loader->desc;
     int64_t sizes[WB_MAX_DIMS];
     if (x->ndim > 0 && wb_numobs(x) == desc->numobs && desc->numobs > 1)
-        return of_its_type(loader, name, x); /* of another loader */
+        return of_its_type(loader, name, x); /* as of another loader */
     if (x->ndim == 0 || wb_numobs(x) != 1)
         return wb_fail_null(WB_ERROR_SHAPE,
                             "loader: with getobs %s must be one observation, (..., 1), got %s",
@@ -67,9 +67,9 @@ wb_array *wb_getobs_pattern(wb_loader *loader, const char *name, wb_array *x) {
 typedef struct work {
     const wb_loader *loader;
     const wb_batch_memory *batch;
-    _Alignas(8) int64_t next; /* observation that nobody has begun; atomic */
+    _Alignas(8) int64_t next; /* the next observation to begin; atomic */
     pthread_mutex_t mutex;
-    int64_t failed; /* the first one that failed; size: none. Guarded, as what follows */
+    int64_t failed; /* the first that failed; size: none. The mutex guards this and the rest */
     wb_status status;
     char message[400];
 } work;

@@ -40,7 +40,8 @@ static wb_array *offsets(int64_t most, int64_t images) {
     return wb_cast(wb_clamp(whole, 0, (double)most), WB_I64); /* the product may be rounded up */
 }
 
-/* Places in memory's order of the pixels (width, height) at these offsets of each image of x. */
+/* The places, in memory's order, of the pixels of a (width, height) cut at these offsets in each
+ * image of x. */
 static wb_array *crop_places(const wb_array *x, int64_t width, int64_t height) {
     const int64_t *s = x->sizes;
     wb_array *column = wb_add(wb_iota(WB_I64, 0, width, 1, 1, 1), offsets(s[0] - width, s[3]));

@@ -44,7 +44,7 @@ static int64_t most_or_least(const wb_label_groups *g, bool most) {
     return found;
 }
 
-/* Places of label i until it stands `wanted` times. */
+/* Adds places of label i until there are `wanted` of them. */
 static bool fill_up(const wb_label_groups *g, int64_t i, int64_t wanted, const wb_sample_desc *desc,
                     wb_place_list *places) {
     const int64_t n = wb_label_count(g, i);
@@ -89,7 +89,7 @@ wb_array *wb_undersample_make(wb_array *labels, wb_sample_desc desc) {
     wb_label_groups g;
     if (!wb_check_start("undersample", desc.start_)) return NULL;
     if (desc.fraction != 1)
-        return wb_fail_null(WB_ERROR_ARGUMENT, "undersample: there is no .fraction, got %g",
+        return wb_fail_null(WB_ERROR_ARGUMENT, "undersample: takes no .fraction, got %g",
                             desc.fraction);
     if (!wb_label_groups_read(&g, "undersample", labels)) return NULL;
     const int64_t wanted = most_or_least(&g, false);
@@ -122,7 +122,7 @@ static bool to_places(int64_t *labels, int64_t n, int64_t count, const int64_t *
         if (place < 0) {
             (void)wb_fail(WB_ERROR_ARGUMENT,
                           "onehot_of: label %lld at place %lld is not among the %lld values, and "
-                          "there is no other to count it as",
+                          "no value for all others is given",
                           (long long)labels[i], (long long)i, (long long)count);
             return false;
         }

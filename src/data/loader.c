@@ -31,12 +31,14 @@ static const wb_device *loader_device(const void *object) {
 
 static uint32_t *owner_of(const void *object) { return &((wb_loader *)(uintptr_t)object)->owner; }
 
-/* The sources get nodes of their own; whoever fills slots meanwhile reads their memory alone. */
+/* The sources get nodes of their own. A thread that fills slots at this time reads only their
+ * memory. */
 static wb_status hand_over(void *object) {
     wb_loader *loader = object;
     if (loader->turn.open)
-        return wb_fail(WB_ERROR_ARGUMENT, "wb_hand_over: the loader is within an epoch; "
-                                          "wb_batch_end ends it");
+        return wb_fail(
+            WB_ERROR_ARGUMENT,
+            "wb_hand_over: the loader is in the middle of an epoch; wb_batch_end ends it");
     if (wb_scope_open() != WB_OK) return WB_ERROR_MEMORY;
     wb_status status = WB_OK;
     const bool ran = wb_prefetch_pause(&loader->prefetch);
@@ -58,7 +60,7 @@ static wb_status hand_over(void *object) {
 static const wb_class loader_class = {.hand_over = hand_over,
                                       .owner = owner_of,
                                       .to_other_threads =
-                                          "wb_hand_over, called there, gives it to this one",
+                                          "call wb_hand_over in that thread to give it to this one",
                                       .name = "loader",
                                       .maker = "wb_loader_new",
                                       .free = loader_free,

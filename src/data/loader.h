@@ -50,7 +50,7 @@ struct wb_loader {
     } maps[WB_LOADER_MAPS];
     int map_count;
     int64_t observations, length;
-    /* of every `shards` batches in order this rank takes number `shard`; 1 and 0: all */
+    /* of `shards` batches in a row this rank takes number `shard`; 1 and 0: all */
     int64_t shards, shard;
     int64_t *order;
     int64_t epoch, turns, next; /* next: number of the batch to come */

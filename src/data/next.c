@@ -99,9 +99,9 @@ static bool fail_batch(const wb_loader_slot *s, int64_t index, int64_t epoch) {
     return false;
 }
 
-/* Gives the slot the memory of the batch before, which has ended, and notes what this one has: so
- * the batches of a loader are in the same few places for ever, and a device that launches its work
- * as graphs knows them. Memory that somebody keeps is replaced. */
+/* Gives the slot the memory of the batch before, which has ended, and notes the memory of this one.
+ * So the batches of a loader always use the same few places, which a device that launches its work
+ * as graphs needs. Memory that is still referred to is replaced. */
 static bool swap_memory(wb_loader *loader, wb_loader_slot *s, wb_loader_slot *taken) {
     wb_buffer **from = wb_slot_outgoing(loader, s), **to = wb_slot_outgoing(loader, taken);
     for (int i = 0; i < loader->count; i++) {
@@ -137,7 +137,7 @@ static bool is_current(const wb_loader *loader, const wb_batch *batch) {
         WB_ERROR_ARGUMENT,
         batch->loader_ == loader
             ? "wb_next: the batch belongs to an epoch that ended when a new one was started"
-            : "wb_next: the batch is of another loader, or was not begun as wb_batch b = "
+            : "wb_next: the batch belongs to another loader, or was not initialised: wb_batch b = "
               "{0}");
     return false;
 }

@@ -23,7 +23,7 @@ void wb_order_natural(int64_t *order, int64_t count) {
 }
 
 void wb_order_shuffle(int64_t *order, int64_t count, uint64_t seed, int64_t epoch) {
-    /* mixed twice: seeds and epochs are small numbers, and (1, 0) must not run into (0, 1) */
+    /* mixed twice: seeds and epochs are small numbers, and (1, 0) must differ from (0, 1) */
     uint64_t state = mix(mix(seed + 0x9E3779B97F4A7C15ull) + (uint64_t)epoch);
     wb_order_natural(order, count);
     for (int64_t i = count - 1; i > 0; i--) {

@@ -15,8 +15,8 @@ static int64_t fills; /* that are being filled by threads */
 static bool is_forking;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-/* No fill runs while the process is copied: a half filled slot would stay so in the child. A fill
- * may need the lock (a loader within a loader's function), which is free meanwhile. */
+/* No fill may run during a fork: a half filled slot would stay half filled in the child. A fill may
+ * need the lock (a loader within a loader's function), which is free meanwhile. */
 static void before_fork(void) {
     is_forking = true;
     while (fills) (void)pthread_cond_wait(&changed, wb_lock_mutex(WB_LOCK_FILLS));

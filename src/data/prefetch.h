@@ -24,7 +24,7 @@ typedef struct wb_prefetch {
     struct wb_prefetch *next, **link; /* list of all prefetchers, for fork */
     pthread_t thread;
     bool alone, has_thread;
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t changed;
     /* fills are numbered: the next fill, the next slot to be given back, fills of the epoch */
     int64_t filled, taken, count;

@@ -50,7 +50,7 @@ static void copy_observations(const wb_loader_source *s, const int64_t *order, i
         memcpy(out + i * s->bytes, s->start + order[i] * s->stride_bytes, (size_t)s->bytes);
 }
 
-/* What went wrong on this thread waits in the slot. */
+/* The slot keeps the error of this thread. */
 static void keep_error(wb_loader_slot *s) {
     if (wb_failed())
         (void)wb_take_error(s->message, sizeof s->message);

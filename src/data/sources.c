@@ -29,17 +29,18 @@ static bool check_names(const wb_loader_desc *desc) {
         names[2 + i] = desc->more[i].name;
         for (int k = 0; k < 2 + i; k++) {
             if (strcmp(names[k], names[2 + i]) != 0) continue;
-            (void)wb_fail(WB_ERROR_ARGUMENT,
-                          "loader: names in .more must differ from x, y and each other, got \"%s\" "
-                          "%s",
-                          names[k], k < 2 ? "there" : "twice");
+            (void)wb_fail(
+                WB_ERROR_ARGUMENT,
+                "loader: names in .more must differ from x, y and each other, got \"%s\" %s",
+                names[k], k < 2 ? "there" : "twice");
             return false;
         }
     }
     for (int i = 0; i < WB_MORE_ARRAYS; i++) {
         if (desc->more[i].name || !desc->more[i].array) continue;
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "loader: array %d of .more has no name; the first without one ends the list",
+                      "loader: array %d of .more has no name, and the list ends at the first entry "
+                      "without one",
                       i);
         return false;
     }

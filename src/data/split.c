@@ -36,7 +36,7 @@ typedef struct cut {
     bool by_count;
 } cut;
 
-/* Up to the last one that is not 0. */
+/* The number of entries up to the last one that is not 0. */
 static int listed(const wb_split_desc *desc, bool by_count) {
     int n = WB_MOST_PARTS - 1;
     while (n > 0 && (by_count ? desc->counts[n - 1] == 0 : desc->at[n - 1] == 0)) n--;
@@ -71,7 +71,8 @@ static bool check_cut(const cut *c, int64_t n) {
     return true;
 }
 
-/* Where part p of n observations ends; of a label's n among `all`, numbers count as shares. */
+/* Where part p of n observations ends. For a label that has n of `all` observations, .counts are
+ * scaled by n / all. */
 static int64_t end_of(const cut *c, int p, int64_t start, int64_t n, int64_t all) {
     if (p == c->given) return n;
     const double share = c->by_count ? (double)c->desc->counts[p] / (double)all : c->desc->at[p];

@@ -35,8 +35,8 @@ static bool refill(wb_stream *s) {
     return got > 0;
 }
 
-/* Bytes 1f 8b begin a member; they may lie on both sides of a refill, so that only the first of
- * them is asked for, and zlib refuses what goes on in another way. */
+/* Bytes 1f 8b begin a member; the buffer may end between them, so only the first is checked here,
+ * and zlib refuses a wrong second one. */
 static bool begins_member(const wb_stream *s) {
     return s->zlib.avail_in && *s->zlib.next_in == 0x1f;
 }

@@ -16,8 +16,8 @@ static void add_number(wb_text *facts, const char *what, const char *loader, uin
     add(facts, what, loader, text);
 }
 
-/* Ranks that share one order must mean the same; those that have data of their own need as many
- * batches. */
+/* Ranks that share one order must have the same settings; those with data of their own must have
+ * the same number of batches. */
 void wb_loader_tell(const wb_loader *l, const char *name, wb_text *facts) {
     add(facts, ".shard", name, l->desc.shard ? "true" : "false");
     if (!l->desc.shard) {

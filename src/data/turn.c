@@ -8,7 +8,8 @@ static void turn_is_over(void *object) { ((wb_loader_turn *)object)->open = fals
 static const wb_class turn_class = {
     .name = "loader's turn", .free = turn_is_over, .ends_with_scope = true};
 
-/* Whether the turn's scope is open outside of a function of the user's, which may not close it. */
+/* Whether the turn's scope was opened outside of the user's function that is running, which must
+ * not close it. */
 static bool is_outside(const wb_loader *loader, const wb_thread *thread) {
     return thread->call && loader->turn.open && loader->turn.depth <= thread->call->scopes;
 }
@@ -16,9 +17,10 @@ static bool is_outside(const wb_loader *loader, const wb_thread *thread) {
 bool wb_loader_may_go_on(const char *function, const wb_loader *loader) {
     const wb_thread *thread = wb_thread_get();
     if (!thread || !is_outside(loader, thread)) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "%s: the loader is in a loop outside of %s; make another loader over the data",
-                  function, thread->call->what);
+    (void)wb_fail(
+        WB_ERROR_ARGUMENT,
+        "%s: the loader is in use by a loop outside of %s; make another loader over the data",
+        function, thread->call->what);
     return false;
 }
 

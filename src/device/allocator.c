@@ -36,7 +36,8 @@ static void count_live(wb_device *device, int64_t change) {
         device->peak = device->live + device->workspace;
 }
 
-/* One heap of two, that of the lowest address on top (a skew heap: Sleator and Tarjan, 1986). */
+/* Merges two heaps into one with the lowest address on top (skew heaps: Sleator and Tarjan,
+ * 1986). */
 static wb_buffer *meld(wb_buffer *a, wb_buffer *b) {
     wb_buffer *top = NULL, **place = &top;
     while (a && b) {
@@ -51,9 +52,9 @@ static wb_buffer *meld(wb_buffer *a, wb_buffer *b) {
     return top;
 }
 
-/* The lowest address, so that it depends on what is free, and not on the order in which that was
- * given back: whoever does the same again finds the same memory, and the graphs that were made for
- * it (backends/cuda/graph.c). */
+/* Takes the lowest address, so that the choice depends on what is free and not on the order in
+ * which it was freed: a plan that runs again gets the same memory, and so the graphs that were made
+ * for it (backends/cuda/graph.c). */
 static wb_buffer *take_cached(wb_device *device, int class) {
     wb_buffer *buffer = device->free[class];
     if (!buffer) return NULL;
@@ -130,8 +131,8 @@ static void *out_of_memory(const wb_device *device, size_t size_bytes) {
     if (device->limit)
         (void)snprintf(limit, sizeof limit, ", limit %lld", (long long)device->limit);
     return wb_fail_null(WB_ERROR_MEMORY,
-                        "%s: out of memory: %zu bytes wanted; %lld live, %lld workspace, %lld "
-                        "cached, %lld peak%s%s",
+                        "%s: out of memory: %zu bytes cannot be allocated; %lld live, %lld "
+                        "workspace, %lld cached, %lld peak%s%s",
                         device->name, size_bytes, (long long)device->live,
                         (long long)device->workspace, (long long)device->cached,
                         (long long)device->peak, limit, text);
@@ -150,7 +151,7 @@ static void *try_alloc(wb_device *device, size_t size_bytes) {
     return device->backend->alloc(device->context, size_bytes);
 }
 
-/* Waits for what is queued, with the lock open meanwhile. */
+/* Waits for what is queued; the lock is released during the wait. */
 static wb_status finish_queued(wb_device *device) {
     pthread_mutex_unlock(&device->mutex);
     const wb_status status = wb_device_finish(device);
@@ -158,7 +159,8 @@ static wb_status finish_queued(wb_device *device) {
     return status;
 }
 
-/* Where nothing is left: what is queued is finished, the cache given back, and asked again. */
+/* If the backend has no memory left: finishes what is queued, returns the cache to the backend, and
+ * asks again. */
 static void *alloc_or_flush(wb_device *device, size_t size_bytes) {
     const bool failed_before = wb_failed();
     void *handle = try_alloc(device, size_bytes);
@@ -184,7 +186,7 @@ static wb_buffer *new_piece(wb_device *device, size_t class_bytes) {
 
 /* ---- buffers ---- */
 
-/* Nothing is known of what it holds. */
+/* Its contents are unknown from now on. */
 static void begin_life(wb_buffer *buffer) {
     buffer->refs = 1;
     buffer->read_only = buffer->is_lost = false;
@@ -265,7 +267,7 @@ wb_buffer *wb_buffer_ref(wb_buffer *buffer) {
     return buffer;
 }
 
-/* A GPU's memory is there for this; host memory others may want. */
+/* All of a GPU's memory may be used; host memory is shared with other programs. */
 static int64_t cache_limit(const wb_device *device) {
     return device->info.is_gpu ? device->info.memory_bytes : (int64_t)1 << 30;
 }

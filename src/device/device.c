@@ -100,8 +100,8 @@ __attribute__((constructor)) static void watch_forks(void) {
     wb_lock_on_fork(WB_LOCK_DEVICES, &hooks);
 }
 
-/* What is queued runs to its end before the process ends, whose libraries then take apart what a
- * driver's threads still use. */
+/* Waits at exit for what is queued: after that, libraries free what a driver's threads would still
+ * use. */
 static void finish_queues(void) {
     wb_error_aside aside;
     wb_error_put_aside(&aside);

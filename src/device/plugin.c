@@ -153,7 +153,8 @@ static const wb_backend *table_of(void *library, explanation why) {
     wb_error_put_aside(&aside);
     const wb_backend *backend = cast.function(&wb_builtin_host);
     if (!backend)
-        (void)explain(why, "refuses this Weber%s%s", wb_failed() ? ": " : "", wb_error_text());
+        (void)explain(why, "does not accept this version of Weber%s%s", wb_failed() ? ": " : "",
+                      wb_error_text());
     wb_clear_error();
     wb_error_bring_back(&aside);
     return backend && suits(backend, why) ? backend : NULL;

@@ -198,18 +198,16 @@ static bool is_name(const char *name) {
         strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
     if (length > 0 && !name[length] && length < 64) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "preference: a name has at most 63 letters, digits, _ and -, but this is "
-                  "\"%s\"",
-                  name);
+                  "preference: a name must be 1 to 63 letters, digits, _ or -, got \"%s\"", name);
     return false;
 }
 
-/* What comes back from the file as it was written. */
+/* True for values that the file gives back unchanged. */
 static bool is_value(const char *value) {
     size_t length = 0;
     while (value && (unsigned char)value[length] >= 0x20 && value[length] != 0x7f) length++;
     if (!value || (!value[length] && length < WB_PREFERENCE_BYTES)) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT, "preference: a value is one line of at most %d bytes",
+    (void)wb_fail(WB_ERROR_ARGUMENT, "preference: a value must be one line of at most %d bytes",
                   WB_PREFERENCE_BYTES - 1);
     return false;
 }

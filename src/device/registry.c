@@ -39,7 +39,7 @@ static const struct known {
 };
 enum { KNOWN_COUNT = sizeof known / sizeof *known };
 
-/* Built in: the CPU, and what comes by name only and is in no list. */
+/* Built in: the CPU, and backends that are used by name only and are in no list. */
 static const wb_backend *const builtin[] = {
     &wb_cpu_backend,
     &wb_checked_backend,
@@ -104,7 +104,7 @@ static void enlist(wb_entry *entry) {
     *place = entry;
 }
 
-/* The libraries of a plugin are in the state in which its parent's threads left them. */
+/* In a forked child a plugin's libraries are in whatever state the parent's threads left them. */
 static void in_child(void) {
     for (int i = 0; i < registry.count; i++) {
         wb_entry *entry = &registry.entries[i];
@@ -140,7 +140,7 @@ static void file_of(const char *name, char file[FILE_BYTES]) {
     for (char *c = file; *c; c++) *c = (char)tolower((unsigned char)*c);
 }
 
-/* Its name, as far as the file says it; false for other files. */
+/* The backend's name from the name of the file; false for other files. */
 static bool name_of(const char *file, char *name, size_t size_bytes) {
     static const char begin[] = "libweber_";
     const char *end = wb_platform_plugin_suffix;
@@ -166,7 +166,7 @@ bool wb_backend_is_allowed(const char *name) {
     return false;
 }
 
-/* A name in WEBER_BACKENDS that nothing has. */
+/* Warns of a name in WEBER_BACKENDS that no backend has. */
 static void warn_of_unknown(void) {
     const char *allowed = getenv("WEBER_BACKENDS");
     for (const char *from = allowed ? allowed : ""; *from;) {
@@ -200,7 +200,7 @@ static void skip(const char *folder, const char *file, const char *reason, wb_en
         (void)snprintf(entry->reason, sizeof entry->reason, "%.*s", WB_REASON_BYTES - 1, line);
 }
 
-/* Takes the table into the entry of its name, which may be new. */
+/* Puts the table into the entry of its name, which is made if there is none. */
 static void take(const char *folder, const char *file, const wb_backend *backend) {
     wb_entry *entry = find(backend->name);
     if (entry && entry->backend) {
@@ -217,8 +217,8 @@ static void take(const char *folder, const char *file, const wb_backend *backend
         enlist(entry);
         name_all();
     }
-    /* without its vendor's libraries: the plugin is sound, so that this is the backend's reason and
-     * the file is not passed over */
+    /* the vendor's libraries are missing: the plugin itself is good, so this is the reason of the
+     * backend, and the file does not count as passed over */
     char reason[WB_REASON_BYTES] = "";
     if (!backend->load(reason, sizeof reason)) {
         (void)snprintf(entry->reason, sizeof entry->reason, "%s",
@@ -526,7 +526,8 @@ wb_entry *wb_entry_with_device(const char *backend, int *index) {
     if (!entry || wb_entry_check(entry) != WB_OK) return NULL;
     if (entry == cpu) {
         if (*index != 0)
-            wb_log_line(WB_LOG_WARN, "the index %d is ignored: the CPU has none", *index);
+            wb_log_line(WB_LOG_WARN, "the index %d is ignored: there is only one CPU device",
+                        *index);
         *index = 0;
     }
     return wb_entry_check_index(entry, *index) == WB_OK ? entry : NULL;
@@ -535,7 +536,9 @@ wb_entry *wb_entry_with_device(const char *backend, int *index) {
 static bool check_process(const wb_entry *entry) {
     if (!entry->is_parents) return true;
     (void)wb_fail(WB_ERROR_DEVICE,
-                  "%s: this process is a fork of one that has opened devices of it", entry->name);
+                  "%s: cannot be used here: this process was made by fork after its parent had "
+                  "opened a device of it",
+                  entry->name);
     return false;
 }
 
@@ -547,7 +550,7 @@ wb_status wb_entry_info(wb_entry *entry, int index, wb_device_info *info) {
     return status;
 }
 
-/* The backend's own words come first, if it has any. */
+/* The backend's own message, if it has one, comes first. */
 static const wb_device *open_device(wb_entry *entry, int index) {
     if (entry->devices[index]) return entry->devices[index];
     wb_error_aside aside;

@@ -53,8 +53,8 @@ static int index_of_rank(const wb_entry *entry) {
     return device && strcmp(device->backend->name, wb_entry_name(entry)) == 0 ? device->index : -1;
 }
 
-/* It is this backend; of its devices the one that was asked for, the rank's own, its first GPU or
- * its first one. */
+/* Chooses this backend, and of its devices the one that was asked for, else the rank's own, else
+ * the first GPU, else the first one. */
 static wb_status settle(decision *d, wb_entry *entry, int index) {
     if (d->id > 0 && !wb_entry_is_cpu(entry)) index = d->id - 1;
     if (index < 0) index = index_of_rank(entry);
@@ -123,7 +123,7 @@ static wb_status settle_variable(decision *d, const char *variable) {
     if (status != WB_OK) return status;
     tell_what_it_beats(d, variable);
     if (wb_entry_is_cpu(d->entry) && index > 0) {
-        warn(d, "WEBER_DEVICE=%s: the index is ignored: the CPU has none", variable);
+        warn(d, "WEBER_DEVICE=%s: the index is ignored: there is only one CPU device", variable);
         index = 0;
     }
     return settle(d, d->entry, index);
@@ -235,7 +235,7 @@ const wb_device *wb_get_device_make(wb_get_device_desc desc) {
         return d.device;
     }
     if (desc.index != 0)
-        return wb_fail_null(WB_ERROR_ARGUMENT, "get_device: index %d is of no backend; as in %s",
+        return wb_fail_null(WB_ERROR_ARGUMENT, "get_device: index %d needs a backend, as in %s",
                             desc.index, "wb_get_device(\"CUDA\", 1)");
     return decide(&d) == WB_OK ? d.device : NULL;
 }
@@ -256,7 +256,7 @@ const wb_device *wb_get_device_named(const char *name) {
 static void why_no_gpu(wb_entry *entry, char reason[WB_REASON_BYTES]) {
     if (!wb_entry_loaded(entry, reason) || wb_entry_count(entry, reason) == 0) return;
     (void)snprintf(reason, WB_REASON_BYTES,
-                   "has no GPU; its other devices are taken by name: WEBER_DEVICE=%s",
+                   "has no GPU; to use its other devices, name it: WEBER_DEVICE=%s",
                    wb_entry_name(entry));
 }
 
@@ -298,7 +298,8 @@ const wb_device *wb_gpu_device_make(wb_gpu_device_desc desc) {
     if (!wb_entry_is_cpu(d.entry)) return d.device;
     if (desc.force) return fail_no_gpu(&d), NULL;
     if (d.is_automatic) say_no_gpu();
-    if (desc.id) wb_log_line(WB_LOG_WARN, "the id %d is ignored: the CPU has none", desc.id);
+    if (desc.id)
+        wb_log_line(WB_LOG_WARN, "the id %d is ignored: there is only one CPU device", desc.id);
     return d.device;
 }
 

@@ -68,7 +68,7 @@ static void set_name(entry *e, const char *begin, const char *end) {
     e->name = begin + is_quoted, e->name_end = end - is_quoted;
 }
 
-/* What begins here; NULL, or what is wrong with it. */
+/* Reads the entry that begins here. Returns NULL, or what is wrong with it. */
 static const char *read_entry(const char *at, const char *end, entry *e) {
     const char *last, *begin = skip_spaces(at, end);
     *e = (entry){.begin = at, .end = skip_entry(begin, end, &last)};
@@ -76,7 +76,7 @@ static const char *read_entry(const char *at, const char *end, entry *e) {
     e->is_blank = last == begin;
     e->is_table = !e->is_blank && *begin == '[';
     if (e->is_blank) return NULL;
-    if (e->is_table && last[-1] != ']') return "there is something after the table's name";
+    if (e->is_table && last[-1] != ']') return "unexpected text after the table's name";
     if (e->is_table) return set_name(e, begin + 1, last - 1), NULL;
     const bool is_quoted = *begin == '"' || *begin == '\'';
     const char *from = is_quoted ? skip_string(begin, last) : begin;
@@ -105,7 +105,7 @@ static bool broken(wb_toml *toml, const char *at, const char *what) {
 
 bool wb_toml_check(wb_toml *toml) {
     const char *zero = memchr(toml->text, 0, toml->size_bytes);
-    if (zero) return broken(toml, zero, "this is no text");
+    if (zero) return broken(toml, zero, "this is not a text");
     entry e;
     for (const char *at = first_of(toml); at < end_of(toml); at = e.end) {
         const char *fault = read_entry(at, end_of(toml), &e);
@@ -116,7 +116,7 @@ bool wb_toml_check(wb_toml *toml) {
 
 /* ---- where things are ---- */
 
-/* What the text has of one table and one of its keys. */
+/* Where the text has one table and one of its keys. */
 typedef struct found {
     bool has_table, has_key;
     const char *table_end; /* after the table's last entry, or its name */

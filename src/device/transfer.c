@@ -14,7 +14,7 @@ bool wb_buffer_is_host(const wb_buffer *buffer) { return buffer->device->info.is
 
 /* ---- host memory that queued copies read ---- */
 
-/* Holds the buffer until the device is next in step; true where it is time for that. */
+/* Holds the buffer until the device is next in step; true if it is time to wait for that now. */
 static bool hold_in_flight(wb_device *device, wb_buffer *buffer) {
     const bool failed_before = wb_failed();
     pthread_mutex_lock(&device->mutex);
@@ -23,7 +23,7 @@ static bool hold_in_flight(wb_device *device, wb_buffer *buffer) {
     if (room) device->in_flight[device->in_flight_count++] = wb_buffer_ref(buffer);
     const bool full = !room || device->in_flight_count >= MOST_IN_FLIGHT;
     pthread_mutex_unlock(&device->mutex);
-    if (!room && !failed_before) wb_clear_error(); /* waiting now does as well */
+    if (!room && !failed_before) wb_clear_error(); /* waiting now serves the same purpose */
     return full;
 }
 
@@ -83,7 +83,7 @@ bool wb_buffer_is_doubted(const wb_buffer *buffer) {
     return is_doubted;
 }
 
-/* Whatever was doubted since the last good sync is lost with a bad one. */
+/* If a sync reports a bad index, all buffers marked since the last good sync are lost. */
 static void tell(wb_device *device, int64_t number, wb_status status) {
     pthread_mutex_lock(&device->mutex);
     for (wb_buffer *b = status == WB_OK ? NULL : device->holders; b; b = b->next)
@@ -118,7 +118,7 @@ static wb_status take_kept(wb_device *device, wb_status status) {
     return kept == WB_OK ? status : kept;
 }
 
-/* What other threads queue meanwhile is not in the list that is let go. */
+/* Takes the list first, so that what other threads queue meanwhile is not released. */
 wb_status wb_device_sync(const wb_device *where) {
     if (!where)
         return (void)wb_fail_argument_null("wb_device_sync", "the device"), wb_error_status();
@@ -195,7 +195,7 @@ static bool equip_relay(wb_device *here) {
         if (!*piece && here->backend->alloc_pinned)
             *piece = here->backend->alloc_pinned(here->context, WB_RELAY_BYTES);
         if (!*piece) {
-            wb_clear_error(); /* ordinary memory does as well */
+            wb_clear_error(); /* ordinary memory works, too */
             *piece = wb_alloc_aligned(WB_RELAY_BYTES);
         }
         if (!*piece) return false;
@@ -215,7 +215,8 @@ static void finish_relay(wb_device *here) {
     here->relay.to = NULL;
 }
 
-/* One piece goes up while the next one comes down. The last is on its way when this returns. */
+/* One piece is uploaded while the next one is downloaded. The last upload is still under way when
+ * this returns. */
 static wb_status relay(wb_buffer *to, int64_t to_bytes, const wb_buffer *from, int64_t from_bytes,
                        int64_t size_bytes) {
     wb_device *here = wb_device_mutable(from->device), *there = wb_device_mutable(to->device);

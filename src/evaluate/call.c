@@ -9,7 +9,8 @@
 
 enum { RESULT = -1, NONE = -2 }; /* of a row's x and y */
 
-/* Kinds from 1 on; 0: none of ops.def's calls (a scan, which plans run themselves). */
+/* The number of the call's kind, from 1 on; 0: not a call of ops.def (a scan, which plans run
+ * themselves). */
 static const uint8_t kinds[WB_OP_COUNT] = {
 #define WB_CALL(name, ...) [WB_OP_##name] = 1 + WB_CALL_##name,
 #include <weber/ops.def>
@@ -28,7 +29,7 @@ size_t wb_call_member(wb_call_kind kind, size_t *size_bytes) {
     return members[shape].at;
 }
 
-/* What the node's payload says of the call: all that is known before its operands have places. */
+/* Takes from the node's payload all that is known of the call before its operands have memory. */
 static void take_payload(wb_call *call, const wb_payload *payload) {
     size_t size_bytes;
     const size_t at = wb_call_member(call->kind, &size_bytes);
@@ -162,7 +163,7 @@ bool wb_attention_reads(const wb_layout *layout) {
     return as_heads(layout, strides);
 }
 
-/* Where q, k and v lie, which their layouts say. */
+/* Offsets and strides of q, k and v, from their layouts. */
 static void set_strides(const wb_graph *graph, const wb_value *v, wb_attention_call *call) {
     int64_t *const strides[] = {call->q_strides, call->k_strides, call->v_strides};
     for (int i = 0; i < 3; i++) {
@@ -190,7 +191,7 @@ static void index_call(const wb_graph *graph, const wb_value *v, wb_index_call *
     call->index_dtype = index->dtype;
 }
 
-/* As the program had asked when it made the node. */
+/* The precision that the program had asked for when it made the node. */
 static bool is_fast(const wb_value *v) {
     return wb_call_row_for(v->op).uses & WB_CALL_PRODUCTS &&
            v->attributes.product.flags & WB_MATMUL_FAST;
@@ -221,7 +222,7 @@ static bool is_captured(const wb_graph *graph, const wb_argument *a) {
     return given->attributes.part.number >= body->ncarries + body->nslices;
 }
 
-/* What no result of the plan is written over. */
+/* True if no result of the plan overwrites it. */
 static bool is_unwritten_leaf(const wb_graph *graph, const wb_argument *a) {
     if (a->memory >= (uint32_t)graph->leaf_count) return false;
     for (int32_t o = 0; o < graph->output_count; o++)
@@ -229,9 +230,10 @@ static bool is_unwritten_leaf(const wb_graph *graph, const wb_argument *a) {
     return true;
 }
 
-/* Whether the matrix of a product, or the weights of a convolution, stay the same: in the steps of
- * a body, if they come from outside; from run to run of another plan, if it does not write them.
- * There only weights count: keeping a matrix would save little for its memory. */
+/* Whether the matrix of a product, or the weights of a convolution, stay the same. In the body of a
+ * scan: over all steps, if they come from outside. In another plan: from run to run, if the plan
+ * does not write them; this is used for the weights of convolutions only, because keeping a matrix
+ * would save little for its memory. */
 static bool is_fixed(const wb_graph *graph, wb_call_kind kind, const wb_argument *arguments) {
     const bool is_product = kind == WB_CALL_matmul;
     if (!is_product && kind != WB_CALL_conv_forward && kind != WB_CALL_conv_data) return false;

@@ -15,8 +15,8 @@
 
 typedef struct checker {
     const wb_graph *graph;
-    /* the rest only where memory is watched */
-    bool *is_lost;    /* of each value: something else was written where it lay */
+    /* the members below are used only if memory is watched */
+    bool *is_lost;    /* of each value: something else has overwritten its memory */
     int32_t *written; /* of each unit: a value that it writes; -1: none */
     int32_t *sibling; /* of each value: another one that its unit writes; -1: none */
     int32_t *owners;  /* what lies in each leaf, each output, each cell of the workspace; -1:
@@ -36,7 +36,7 @@ static bool fault(const checker *c, int32_t v, const char *what) {
     return false;
 }
 
-/* What is wrong with an operand where the reader reads it. */
+/* Records what is wrong with an operand at the place where it is read. */
 static bool fault_in(const checker *c, int32_t operand, const char *what, int32_t reader) {
     char text[160];
     (void)snprintf(text, sizeof text, "%s where value %d (%s) reads it", what, reader,
@@ -86,8 +86,8 @@ static bool overlap(const checker *c, int32_t a, int32_t b) {
            y->offset_bytes < x->offset_bytes + bytes_of(x);
 }
 
-/* Something else was written where the value lay: it is lost, and so are the parts that it was
- * written in. */
+/* Something else has overwritten the memory of the value: it is lost, and so are the parts that it
+ * consists of. */
 static void lose(checker *c, int32_t owner) {
     const wb_value *v = value_at(c, owner);
     c->is_lost[owner] = true;
@@ -307,7 +307,7 @@ static void end(checker *c) {
     wb_release(c->cuts);
 }
 
-/* What leaves the plan is there when it has run. */
+/* The results of the plan are in memory when it has run. */
 static bool check_outputs(const checker *c) {
     const pair all = {.position = (int32_t)c->graph->order_count};
     for (int32_t o = 0; o < c->graph->output_count; o++) {

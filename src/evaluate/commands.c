@@ -15,13 +15,13 @@ static bool add_arguments(wb_builder *b, const wb_argument *arguments, int64_t c
     return true;
 }
 
-/* What a kernel wants; negative with an error where no memory has so much. */
+/* The scratch memory that a kernel needs; negative, with an error, if no memory is that large. */
 static int64_t wanted_of(size_t bytes) {
     const int64_t wanted = bytes > PTRDIFF_MAX ? INT64_MAX : (int64_t)bytes;
     return wb_check_bytes(wanted) ? wanted : -1;
 }
 
-/* The next command's place for what it keeps, if it does. */
+/* Adds a place for what the next command keeps, if it keeps anything. */
 static bool add_kept(wb_builder *b, void *kernel) {
     wb_plan *plan = b->plan;
     const int64_t bytes = b->backend->prepare ? wanted_of(b->backend->kept_bytes(kernel)) : 0;
@@ -103,7 +103,7 @@ static bool keep_offsets(wb_builder *b, int64_t *offsets) {
  * plane. */
 static int rows_of(const wb_value *v) { return v->op == WB_OP_matmul ? 1 : v->ndim - 2; }
 
-/* A leaf begins anywhere, and so does the result of a body: one step of many. */
+/* Leaves may begin at any address, and so may results of a body, which are one step of many. */
 static bool is_aligned(const wb_builder *b, const wb_argument *a) {
     const int32_t outputs = b->graph.tape->body ? b->graph.output_count : 0;
     return a->memory >= (uint32_t)(b->graph.leaf_count + outputs) && a->offset_bytes % 64 == 0;
@@ -113,7 +113,7 @@ static bool same_place(const wb_argument *a, const wb_argument *b) {
     return a->memory == b->memory && a->offset_bytes == b->offset_bytes;
 }
 
-/* What the backend may know of the call's epilogue; result is the call's. */
+/* Tells the backend about the call's epilogue; result is the value of the call. */
 static void tell_result(const wb_builder *b, const wb_unit *u, const wb_argument *result,
                         const wb_emitted *epilogue, wb_call *call) {
     call->is_result_private = wb_is_private(&b->graph, u->members[0], u->epilogue);
@@ -197,7 +197,7 @@ static bool plan_scan(wb_builder *b, int32_t number) {
  * A collective begins where its input is ready, and the plan waits for it, and so for those before
  * it, where somebody reads its result, and before anything is written in place. */
 
-/* Waits until the first `count` of those under way are done. */
+/* Waits until the first `count` of the collectives under way are done. */
 static bool wait_for_first(wb_builder *b, int64_t count) {
     if (count == 0) return true;
     wb_plan *plan = b->plan;
@@ -216,7 +216,7 @@ static bool wait_for_first(wb_builder *b, int64_t count) {
     return true;
 }
 
-/* How many of those under way have to be done before the value is read. */
+/* How many of the collectives under way must be done before the value is read. */
 static int64_t waits_of(const wb_builder *b, int32_t value) {
     const int32_t base = wb_value_base(&b->graph, value);
     if (b->graph.values[base].op != WB_OP_collective) return 0;
@@ -232,7 +232,8 @@ static int64_t waits_of_unit(const wb_builder *b, const wb_unit *u) {
         const int32_t base = wb_value_base(&b->graph, u->members[m]);
         const bool in_place = v->stored && b->graph.values[base].memory < b->graph.leaf_count;
         if (in_place) return b->under_way_count;
-        /* the second operand of a collective is the one before it, for the order alone */
+        /* the second operand of a collective is the collective before it: it only fixes the
+         * order */
         const int inputs = v->op == WB_OP_collective ? 1 : v->ninputs;
         for (int i = 0; i < inputs; i++)
             wanted = larger(wanted, waits_of(b, wb_value_inputs(v)[i]));

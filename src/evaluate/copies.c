@@ -3,8 +3,8 @@
 #include "base/memory.h"
 #include "evaluate/graph.h"
 
-/* Elements that lie side by side in the copy: fewer are scattered by a program more slowly than
- * they are copied. */
+/* Least number of elements that lie side by side in the copy: a program that scatters shorter runs
+ * is slower than the copy. */
 enum { LEAST_RUN = 16 };
 
 /* True if the copy reads v once, as a whole, and nobody else but v's own program reads it. */
@@ -65,8 +65,8 @@ static bool move_parts(wb_graph *graph, int32_t concat) {
     return true;
 }
 
-/* Where a dense value lies if its view, a permutation of its dimensions, is to be dense. False: the
- * view is none. */
+/* The layout that a value needs so that its view, a permutation of its dimensions, is dense. False:
+ * the view is not a permutation. */
 static bool unpermuted(const wb_value *v, const wb_layout *view, wb_layout *out) {
     const wb_layout own = wb_layout_dense(v->ndim, v->sizes),
                     wanted = wb_layout_dense(view->ndim, view->sizes);

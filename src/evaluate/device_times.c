@@ -16,7 +16,7 @@ enum { DEVICES = 64, MOST_SECONDS = 60 };
 typedef struct waiting {
     const wb_device *device;
     void *event;
-    wb_event_info info; /* of texts that stay */
+    wb_event_info info; /* texts that are never released */
     double queued;
 } waiting;
 
@@ -32,7 +32,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 /* ---- the thread ---- */
 
-/* False: it will not be told. */
+/* False: the command will not be in the trace. */
 static bool wait_until_done(const waiting *w) {
     const wb_backend *backend = w->device->backend;
     bool is_done = false;
@@ -73,7 +73,7 @@ static void *look_on(void *unused) {
 
 /* ---- what it waits for ---- */
 
-/* A program's end waits for what was queued, so that the file has it. */
+/* At the end of the program this waits for what was queued, so that the file has it. */
 static void finish(void) {
     if (times.process != getpid()) return;
     struct timespec end;
@@ -98,8 +98,8 @@ static bool is_there(void) {
     return times.has_started && times.process == getpid();
 }
 
-/* Room for one more. The places of commands that are done are used again: of a device that is
- * always busy some command waits at any time. Without memory a command is not told. */
+/* Makes room for one more. The places of finished commands are used again, since on a busy device
+ * some command is always waiting. If there is no memory, the command is not in the trace. */
 static bool has_room(void) {
     if (times.count < times.capacity) return true;
     if (times.first > times.capacity / 2) {

@@ -198,7 +198,8 @@ static bool is_read_here(const emitter *e, int32_t number) {
     return false;
 }
 
-/* A cast to halves that the program reads is rounded; one that is only stored is rounded there. */
+/* A cast to halves is rounded here if the program reads it; if it is only stored, the store rounds
+ * it. */
 static uint16_t round_half(emitter *e, int32_t number, uint16_t value, const wb_instruction *like) {
     const wb_value *v = &e->graph->values[number];
     if (value == WB_NO_VALUE || v->op != WB_OP_cast || !v->attributes.cast.rounds) return value;
@@ -252,8 +253,8 @@ static bool emit_store_at(emitter *e, wb_code code, uint16_t source, int32_t to,
     return instruction(e, i) != WB_NO_VALUE;
 }
 
-/* A value that takes over memory, which earlier phases and later ones read, is stored in the last
- * one; it is computed there again unless registers still hold it. */
+/* A value that takes over memory which several phases read is stored in the last phase; it is
+ * computed again there, unless registers still hold it. */
 static int store_phase(const emitter *e, const wb_value *v, bool row) {
     const bool takes_over = v->output >= 0 && v->memory < e->graph->leaf_count;
     return takes_over && !row && e->unit->reduced ? e->unit->phases - 1 : v->phase;
@@ -312,8 +313,8 @@ static bool is_listed(const int32_t *list, int count, int32_t v) {
     return false;
 }
 
-/* Marks what the callable is made of, back from its results to its operands. False: some of it is
- * another one's, too. */
+/* Marks the values that the callable consists of, back from its results to its operands. False:
+ * some of them belong to another callable, too. */
 static bool claim(emitter *e, const wb_named_node *named, uint8_t owner) {
     for (int r = 0; r < WB_CALLABLE_RESULTS; r++) {
         struct known *k = find_known(e, named->out[r]);

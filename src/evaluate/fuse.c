@@ -62,7 +62,7 @@ static int32_t new_unit(wb_graph *graph, wb_unit_kind kind, int32_t member) {
     *u = (wb_unit){
         .kind = kind, .last = member, .epilogue = -1, .fused_into = -1, .merged_into = -1};
     if (wb_value_is_inline(&graph->values[member]))
-        wb_unit_put_first(graph, number); /* others read it that are there already */
+        wb_unit_put_first(graph, number); /* other values of the program read it already */
     else
         wb_unit_put_last(graph, number);
     if (!WB_GROW(u->members, u->member_count, u->member_capacity)) return -1;
@@ -150,7 +150,7 @@ int wb_phase_in(const wb_graph *graph, int32_t unit, const wb_value *v) {
     return phase_in(&t, v);
 }
 
-/* How many phases end before v is there. */
+/* How many phases end before v is computed. */
 static int phases_of(const wb_graph *graph, const wb_unit *u, const wb_value *v, int phase) {
     return wb_value_is_row(u, v) && !wb_value_is_side_sum(graph, u, v) ? phase : phase + 1;
 }
@@ -163,12 +163,15 @@ int wb_phases_with(const wb_graph *graph, const wb_unit *u, const wb_value *v, i
 /* Whether v may read x, which is computed in the same program. NULL, or why not. */
 static const char *input_misfit(const trial *t, const wb_value *v, const wb_value *x, bool as_row) {
     const wb_unit *u = t->unit;
-    if (wb_value_is_side_sum(t->graph, u, x)) return "a side sum is known at the end";
-    if (as_row && !wb_value_is_row(u, x)) return "a row value reads full ones";
-    if (v->kind == WB_VALUE_REDUCE && wb_value_is_row(u, x)) return "its rows are reduced again";
+    if (wb_value_is_side_sum(t->graph, u, x))
+        return "it needs a side sum, which is known only at the end";
+    if (as_row && !wb_value_is_row(u, x))
+        return "one number for each row needs all of the row's elements";
+    if (v->kind == WB_VALUE_REDUCE && wb_value_is_row(u, x))
+        return "it reduces numbers that belong to rows already";
     /* a row value is spread along the reduced dimensions, and along no others */
     if (!as_row && wb_value_is_row(u, x) && !matches_row(u, x))
-        return "its rows are spread otherwise";
+        return "its rows lie along other dimensions";
     return NULL;
 }
 
@@ -178,7 +181,7 @@ static const char *inputs_misfit(const trial *t, const wb_value *v, bool as_row)
         const wb_value *x = &t->graph->values[input];
         const int32_t unit = wb_value_unit(t->graph, input);
         if (unit < 0 || (unit != t->a && unit != t->b)) continue;
-        if (!wb_value_is_fused(x)) return "a view needs the whole of it";
+        if (!wb_value_is_fused(x)) return "a view needs all of an operand";
         const char *misfit = input_misfit(t, v, x, as_row);
         if (misfit) return misfit;
     }
@@ -211,11 +214,11 @@ static const char *domain_misfit(const wb_graph *graph, const wb_unit *u, const 
                                  uint32_t *reduced) {
     *reduced = u->reduced;
     if (v->kind != WB_VALUE_REDUCE)
-        return wb_value_is_full(u, v) || matches_row(u, v) ? NULL : "another domain";
+        return wb_value_is_full(u, v) || matches_row(u, v) ? NULL : "it has other sizes";
     const uint32_t mask = mask_of(graph, v);
-    if (!wb_value_is_full(u, &graph->values[v->small_inputs[0]])) return "another domain";
+    if (!wb_value_is_full(u, &graph->values[v->small_inputs[0]])) return "it has other sizes";
     if (u->reduced != mask && (u->reduced != 0 || mask == 0) && !may_be_side_sum(graph, u, v))
-        return "other dimensions are reduced";
+        return "it reduces other dimensions";
     if (!u->reduced) *reduced = mask;
     return NULL;
 }
@@ -230,21 +233,21 @@ static bool inputs_may_come(wb_graph *graph, int32_t number, const wb_value *v, 
     return true;
 }
 
-/* NULL if v may join the unit, with what is to be moved for it in the question; else why not, for
- * WEBER_DEBUG=plan. */
+/* NULL if v may join the unit; then the question lists what must be moved for it. Else the reason,
+ * for WEBER_DEBUG=plan. */
 static const char *why_apart(wb_graph *graph, int32_t number, const wb_value *v, wb_question *q) {
     const wb_unit *u = unit_at(graph, number);
     const trial t = trial_of(graph, number);
     uint32_t reduced;
     if (u->kind != WB_UNIT_PROGRAM) return "a call or copy comes between";
-    if (u->member_count >= WB_MOST_MEMBERS) return "the program is long enough";
+    if (u->member_count >= WB_MOST_MEMBERS) return "the program has its most instructions";
     const char *misfit = domain_misfit(graph, u, v, &reduced);
     const bool as_row = v->kind != WB_VALUE_REDUCE && !wb_value_is_full(u, v);
     if (!misfit) misfit = inputs_misfit(&t, v, as_row);
     if (misfit) return misfit;
     if (!phases_fit(u, reduced, wb_phases_with(graph, u, v, phase_in(&t, v))))
-        return "too many phases, or rows too long and too few for another";
-    return inputs_may_come(graph, number, v, q) ? NULL : "an operand has to wait for it";
+        return "too many phases, or too few and too long rows for another phase";
+    return inputs_may_come(graph, number, v, q) ? NULL : "an operand is computed only after it";
 }
 
 /* After why_apart said NULL. False when out of memory. */
@@ -264,14 +267,14 @@ static bool join(wb_graph *graph, int32_t number, int32_t member, wb_question *q
     return wb_unit_need_inputs(graph, number, member);
 }
 
-/* The unit of an input, unless the input is a number that steps are told: a step of one element
- * would become one program with all of these numbers, and no longer be the loop that a backend has
+/* The unit of an input, unless the input is a number for an optimiser's steps: otherwise a step of
+ * one element would join the program of these numbers, and no longer be the loop that a backend has
  * for it. */
 static int32_t unit_to_join(const wb_graph *graph, int32_t input) {
     return graph->values[input].is_told ? WB_NO_UNIT : wb_value_unit(graph, input);
 }
 
-/* The program that last read what v, a reduction, sums up, if v would be a side sum there. */
+/* The program that last read the operand of v, a reduction, if v would be a side sum there. */
 static int32_t reader_to_join(const wb_graph *graph, const wb_value *v) {
     if (v->kind != WB_VALUE_REDUCE) return WB_NO_UNIT;
     const int32_t reader = graph->values[v->small_inputs[0]].reader - 1;
@@ -297,7 +300,7 @@ static int units_to_join(const wb_graph *graph, const wb_value *v, int32_t *list
     return count;
 }
 
-/* The unit that v may join, with what is to be moved for it in the question; WB_NO_UNIT. */
+/* The unit that v may join, or WB_NO_UNIT; the question lists what must be moved for it. */
 static int32_t best_unit(wb_graph *graph, wb_value *v, wb_question *q) {
     int32_t list[4];
     if (!graph->fuse) {
@@ -358,14 +361,14 @@ static int phases_as_one(fuser *f, int32_t a, int32_t b) {
     return phases;
 }
 
-/* The phases of the two as one, with what is to be moved for it in the question; 0: they stay
- * two. */
+/* The phases of the two as one program, or 0: they stay two; the question lists what must be moved
+ * for it. */
 static int may_merge(fuser *f, int32_t into, int32_t from, wb_question *q) {
     wb_graph *graph = f->graph;
     const wb_unit *a = unit_at(graph, into), *b = unit_at(graph, from);
     if (b->kind != WB_UNIT_PROGRAM || !same_domain(a, b) || a->reduced != b->reduced) return 0;
     if (a->member_count + b->member_count > WB_MOST_MEMBERS) return 0;
-    /* what reads the other as a view cannot be one with it */
+    /* a unit that reads the other one through a view cannot be merged with it */
     if (wb_unit_reads_view(graph, into, from) || wb_unit_reads_view(graph, from, into)) return 0;
     list_members(f, a, b);
     const int phases = phases_as_one(f, into, from);
@@ -417,7 +420,7 @@ static bool make_unit(fuser *f, int32_t number) {
     case WB_VALUE_ELEMENT:
     case WB_VALUE_REDUCE:
         return fuse_value(f, number);
-    case WB_VALUE_VIEW: /* one whose strides cannot say what it shows is a copy */
+    case WB_VALUE_VIEW: /* a view that strides cannot express is a copy */
         return v->base != number || new_unit(graph, WB_UNIT_COPY, number) >= 0;
     case WB_VALUE_JOIN:
         return new_unit(graph, WB_UNIT_COPY, number) >= 0;

@@ -52,7 +52,8 @@ static wb_value *value_at(const lowering *l, int32_t v) { return &l->graph->valu
 
 /* ---- elementwise nodes ---- */
 
-/* An input that only repeats elements need not be repeated: elementwise values broadcast. */
+/* An input that only repeats elements is replaced by what it repeats: elementwise values
+ * broadcast. */
 static int32_t without_expand(const lowering *l, int32_t v) {
     while (value_at(l, v)->kind == WB_VALUE_VIEW && value_at(l, v)->op == WB_OP_expand)
         v = value_at(l, v)->small_inputs[0];
@@ -83,8 +84,8 @@ static int32_t lower_cast(lowering *l, const wb_array *node, int32_t input) {
     return wb_add_element(&l->out, &v);
 }
 
-/* Halves are compared as they would be stored, so that it does not matter whether they were; but
- * for the sign of bf16, which rounding does not change. */
+/* Halves are rounded before a comparison, so that it gives the same whether they were stored or
+ * not. This is not needed for the sign of bf16, which rounding does not change. */
 static bool compares_rounded(const lowering *l, wb_dtype dtype, const int32_t *inputs) {
     if (!wb_is_half(dtype)) return false;
     for (int i = 0; i < 2 && dtype == WB_BF16; i++) {
@@ -197,8 +198,8 @@ static int32_t *input_list(wb_value *v) {
     return v->input_list = wb_alloc(sizeof *v->input_list * (size_t)v->ninputs);
 }
 
-/* False: input number i of a scan, which its body does not read since all that it did with a slice
- * is done before the loop. */
+/* False for input number i of a scan if its body does not read it, because all work on its slices
+ * was moved before the loop. */
 static bool is_read(const wb_array *node, int i) {
     const wb_body *body = wb_body_of(node);
     if (!body) return true;
@@ -237,8 +238,8 @@ static int32_t lower_call(lowering *l, const wb_array *node, const int32_t *inpu
                : call;
 }
 
-/* A collective reads the one before it, too: not for its numbers, but so that they run in the order
- * in which they were made, on all ranks. */
+/* A collective also has the one before it as an operand: not for its numbers, but so that all ranks
+ * run them in the order in which they were made. */
 static int32_t lower_collective(lowering *l, const wb_array *node, int32_t input, int32_t tape) {
     wb_value v = wb_blank_value(node, WB_VALUE_CALL);
     v.tape = tape;
@@ -488,7 +489,7 @@ static bool offer_element(lowering *l, const wb_array *node, int32_t number) {
     return add_named(l->graph, &named);
 }
 
-/* A macro is what it was expanded to, and result r of it that of that number. */
+/* A macro stands for what it was expanded to, and its result r for result r of that. */
 static int32_t lower_node(lowering *l, const entry *e, int32_t tape) {
     const wb_array *node = e->node;
     if (wb_is_plan_leaf(node)) return lower_leaf(l, node, tape);

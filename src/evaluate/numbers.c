@@ -137,7 +137,7 @@ static const char *place_of(const wb_array *x, place_text text) {
 
 static const char *name_of(badness what) { return what == INFINITE ? "an infinity" : "NaN"; }
 
-/* x made it, of finite operands. */
+/* x made the bad value from finite operands. */
 static wb_status fail_at(const wb_array *x, const found *f) {
     place_text place;
     return wb_fail(WB_ERROR_NUMBER, "nan: %s gives %s at %s of %s, and its operands are finite",
@@ -145,8 +145,8 @@ static wb_status fail_at(const wb_array *x, const found *f) {
                    wb_text_of(x));
 }
 
-/* leaf was bad before the plan; reader is what took it, or, where that became NaN later, what
- * did. */
+/* leaf was bad before the plan; reader is the operation that read it or, if an infinity became NaN
+ * later, the one that made the NaN. */
 static wb_status fail_before(const wb_array *reader, const wb_array *leaf, const found *f) {
     place_text place;
     return wb_fail(WB_ERROR_NUMBER, "nan: %s gives %s: the input %s already has %s at %s",
@@ -154,7 +154,7 @@ static wb_status fail_before(const wb_array *reader, const wb_array *leaf, const
                    name_of(f->what), wb_sizes_text(leaf->ndim, f->index));
 }
 
-/* NaN is followed before infinities, and these to where they come from. */
+/* The search follows a NaN first, and infinities to where they come from. */
 static wb_status blame(const wb_array *root, found f) {
     const wb_array *x = root, *reader = NULL, *turned = NULL;
     for (;;) {

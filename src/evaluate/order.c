@@ -129,8 +129,8 @@ static void mark_view(wb_tape *tape, wb_tape_node *t) {
     base->marks |= t->marks & WB_TAPE_EXPOSED;
 }
 
-/* One that costs enough to be stored the first time, if anybody may want it again. Of an operation
- * of several results, each is stored by itself. */
+/* True of an operation that is expensive enough to be stored the first time, if it may be needed
+ * again. Each result of an operation of several results is stored by itself. */
 static bool is_worth_storing(const wb_array *x) {
     const wb_kind kind = wb_op_rows[x->op].kind;
     const bool is_costly = kind == WB_KIND_CALL || kind == WB_KIND_REDUCE ||
@@ -152,8 +152,8 @@ static void mark_pending(wb_tape *tape, wb_tape_node *t) {
     if (!(t->marks & WB_TAPE_EXPOSED)) return;
     tape->keeps_recipes = true;
     for (int k = 0; k < x->ninputs; k++) tape->at[x->inputs[k]->index].marks |= WB_TAPE_EXPOSED;
-    /* the gradient of a largest one compares with what was sent, not with what another plan may
-     * round in another way */
+    /* the gradient of a maximum compares with what was sent, not with what another plan may have
+     * rounded differently */
     if (x->op == WB_OP_collective && !wb_is_evaluated(x->inputs[0]))
         tape->at[x->inputs[0]->index].marks |= WB_TAPE_STORED;
 }
@@ -206,7 +206,7 @@ static uint64_t *key_of(const wb_array *x, uint8_t marks, uint64_t *word) {
     return word;
 }
 
-/* The words of another tape's key, and how many they are. */
+/* Appends the words of another tape's key, and their number. */
 static bool write_body_key(wb_tape *tape, const wb_tape *body) {
     if (!wb_reserve((void **)&tape->key, &tape->words_capacity, sizeof *tape->key,
                     tape->words + body->words + 1))

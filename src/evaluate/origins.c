@@ -8,7 +8,7 @@ static bool is_step(const wb_array *maker) {
     return maker->op == WB_OP_step || maker->op == WB_OP_step_numbers;
 }
 
-/* The layer of what casts and views were made of. */
+/* The layer that made x; for casts and views, the one that made their input. */
 static const char *layer_behind(const wb_array *x) {
     while (!*wb_origin_layer(x->origin) && x->ninputs == 1) x = x->inputs[0];
     return wb_origin_layer(x->origin);

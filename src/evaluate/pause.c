@@ -90,7 +90,7 @@ static wb_status run_staged(const wb_device *device, const wb_collective *c, wb_
     return status;
 }
 
-/* From device to device. */
+/* From device to device, without the host. */
 static wb_status run_carried(const wb_collective *c, wb_memory from, wb_memory to, bool is_begun) {
     const wb_status status = wb_ranks_begin_on_device(c, from, to);
     return status == WB_OK && !is_begun ? wb_ranks_finish(0) : status;

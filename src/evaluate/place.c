@@ -81,8 +81,8 @@ static bool same_domain(const wb_unit *u, const wb_value *v) {
     return u->ndim >= v->ndim;
 }
 
-/* True if the program can run with the call: it reads the call's result as it is, and all else that
- * it reads can be there before. */
+/* True if the program can run with the call: it reads the call's result as it is, and its other
+ * operands can be computed before. */
 static bool may_follow(wb_graph *graph, int32_t program, int32_t call, wb_question *q) {
     const wb_unit *u = &graph->units[program];
     for (int64_t m = 0; m < u->member_count; m++) {
@@ -142,9 +142,9 @@ bool wb_is_private(const wb_graph *graph, int32_t call, int32_t reader) {
 
 /* ---- donation ---- */
 
-/* What has to run before the writer, which takes over the memory of leaf: all other units that read
- * it; and the last collective, which may fail on all ranks alike, which then have to hold what they
- * held. Asks whether that can be, or notes that it must. */
+/* The writer takes over the memory of leaf. So all other units that read it must run before, and so
+ * must the last collective: if that fails, all ranks keep what they had. Asks whether this order is
+ * possible, or notes that it is needed. */
 typedef struct takeover {
     wb_graph *graph;
     int32_t writer;
@@ -221,9 +221,9 @@ static bool can_donate(wb_graph *graph, const wb_unit *u, const takeover *t, int
     return all_come_first(t, leaf);
 }
 
-/* Of several the first on the tape. A rule's parameter and states come there in the order of their
- * new values, so that each takes over its own memory, and the next step finds all where they were.
- */
+/* Of several candidates the first on the tape. A rule's parameter and states are there in the order
+ * of their new values, so each takes over its own memory, and the next step finds all of them where
+ * they were. */
 static int32_t find_donor(wb_graph *graph, const wb_unit *u, int32_t writer, int32_t number,
                           const bool *taken, wb_question *q) {
     const takeover t = {graph, writer, q};
@@ -256,7 +256,7 @@ static void take_shown_leaves(const wb_graph *graph, bool *taken) {
     }
 }
 
-/* The output takes over the buffer of a leaf that nobody needs any more, if there is one. */
+/* The output takes over the buffer of a leaf that is not needed any more, if there is one. */
 static bool donate_to(wb_graph *graph, int32_t number, bool *taken) {
     wb_value *v = &graph->values[graph->outputs[number]];
     const int32_t unit = wb_value_unit(graph, graph->outputs[number]);
@@ -289,8 +289,8 @@ static void count_missed(wb_graph *graph) {
         if (v->memory < graph->leaf_count || bytes_of(v) == 0) continue;
         graph->missed_donations++;
         if (graph->explain)
-            wb_log_always("plan: no buffer to take over for %s %s", wb_op_name((wb_op)v->op),
-                          wb_sizes_text(v->ndim, v->sizes));
+            wb_log_always("plan: no operand's buffer can be reused for the result of %s %s",
+                          wb_op_name((wb_op)v->op), wb_sizes_text(v->ndim, v->sizes));
     }
 }
 
@@ -447,7 +447,7 @@ static int by_end(const void *a, const void *b) {
 
 static int64_t padded(int64_t bytes) { return rounded(bytes) + ALIGNMENT; }
 
-/* Each value in the first gap between those that live when it is made. */
+/* Puts each value into the first gap between the values that are alive when it is made. */
 static bool place_lives(wb_graph *graph, const lifetime *lives, const lifetime *ends,
                         int64_t count) {
     wb_gaps gaps;

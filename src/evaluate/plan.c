@@ -12,7 +12,7 @@ static bool enabled(const char *variable) {
 
 /* ---- results ---- */
 
-/* The operation that the caller knows: what a macro ends in is not it. */
+/* The operation as the caller knows it: the macro, not the operation that it expands to. */
 static const char *tag_of(const wb_array *x) {
     return wb_op_name((wb_op)(x->op == WB_OP_result ? x->inputs[0]->op : x->op));
 }
@@ -188,7 +188,7 @@ static void release_build(wb_builder *b) {
     wb_release(b->tape_of);
 }
 
-/* The plan without fusion, after one with it asked too much of the backend's kernels. */
+/* Makes the plan without fusion, because the backend has no kernel for a fused program. */
 static bool build_again(wb_builder *b, const wb_tape *tape) {
     wb_plan *plan = b->plan;
     release_build(b);

@@ -132,8 +132,8 @@ static bool may_read_scalars(const wb_array *x) {
     if (wb_buffer_is_host(x->buffer)) return true;
     if (__atomic_load_n(&scalar_forbidden, __ATOMIC_RELAXED)) {
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "at: single elements of %s on %s are not read while wb_allow_scalar(false) "
-                      "stands; wb_cpu copies the whole array",
+                      "at: single elements of %s on %s cannot be read after "
+                      "wb_allow_scalar(false); wb_cpu copies the whole array",
                       wb_text_of(x), wb_device_name(x->buffer->device));
         return false;
     }

@@ -156,7 +156,7 @@ static bool has_foreign_leaves(const evaluator *e, const wb_plan *plan) {
     return false;
 }
 
-/* Recipes of numbers alone that were computed elsewhere: copies of their memory, for this run. */
+/* Copies, for this run, the memory of constants that were computed on another device. */
 static bool stage_leaves(evaluator *e, const wb_plan *plan) {
     if (!wb_reserve((void **)&e->staged, &e->staged_capacity, sizeof *e->staged, plan->leaf_count))
         return false;
@@ -261,7 +261,7 @@ static void detach_left(const evaluator *e, const wb_plan *plan) {
     }
 }
 
-/* After a failure in the middle of a run: what it was writing in place is gone. */
+/* After a failure in the middle of a run: what it was writing in place is lost. */
 static void lose(evaluator *e, const wb_plan *plan, bool has_run) {
     for (int32_t o = 0; o < plan->output_count; o++) {
         if (has_run && plan->outputs[o].is_donated) wb_buffer_lose(e->made[o]);
@@ -270,7 +270,8 @@ static void lose(evaluator *e, const wb_plan *plan, bool has_run) {
 }
 
 /* Whether a bad index may spoil what the plan writes, which is not known before a later sync: it
- * looks indices up, or reads what such a plan wrote. Where the host computes, run itself tells. */
+ * looks indices up, or reads what such a plan wrote. On the host, the run itself reports a bad
+ * index. */
 static bool is_doubtful(const evaluator *e, const wb_plan *plan) {
     if (plan->device == wb_cpu_device()) return false;
     if (plan->checks_indices) return true;
@@ -320,7 +321,7 @@ static const wb_array *largest_on(const wb_tape *tape) {
     return largest;
 }
 
-/* Out of memory: for what, at the end of the error. */
+/* Adds to an out-of-memory error what the memory was for. */
 static void name_largest(const wb_tape *tape) {
     const wb_array *x = wb_error_status() == WB_ERROR_MEMORY ? largest_on(tape) : NULL;
     if (!x) return;
@@ -525,7 +526,7 @@ static wb_status evaluate_with_effects(evaluator *e, wb_thread *thread, int coun
     (void)device_of_roots((int)effects + count, e->both, &apart);
     if (!need_moves(e, (int)effects + count, e->both, &moves)) return wb_error_status();
     if (!apart && !moves) return evaluate_on_one(e, (int)effects + count, e->both);
-    wb_status status = WB_OK; /* plans of several devices: one effect after the other */
+    wb_status status = WB_OK; /* with plans on several devices, effects run one after the other */
     for (int64_t i = 0; status == WB_OK && i < effects; i++)
         status = evaluate(e, 1, &thread->effects[i]);
     return status == WB_OK ? evaluate(e, count, roots) : status;
@@ -543,8 +544,8 @@ static wb_status evaluate_all(evaluator *e, wb_thread *thread, int count, wb_arr
     return status;
 }
 
-/* Effects of a group that was given up concern no other array. The number of threads is the same
- * from the plan's key to its last command, whatever another thread sets. */
+/* The effects of a group that was given up do not affect other arrays. The number of threads is the
+ * same from the plan's key to its last command, whatever another thread sets. */
 wb_status wb_evaluate_roots(int count, wb_array *const *roots) {
     wb_thread *thread = wb_thread_get();
     if (thread && thread->effect_count && wb_ranks_have_failed()) drop_effects(thread);
@@ -572,5 +573,5 @@ wb_plan_counts wb_plan_status(void) {
     return counts;
 }
 
-/* By this the lower rooms reach evaluation. */
+/* Lower folders reach evaluation through this. */
 wb_evaluate_fn *wb_evaluate_hook = wb_evaluate_roots;

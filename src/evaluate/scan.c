@@ -42,7 +42,7 @@ static wb_scan_memory sliced(const placer *p, wb_argument a, int64_t bytes) {
     return place;
 }
 
-/* The value of result r outside, or -1: nobody wants it. */
+/* The value outside that has result r; -1: it is not used. */
 static int32_t outside_of(const placer *p, int32_t r) {
     int64_t count;
     const int32_t *readers = wb_value_readers(p->graph, p->call, &count);
@@ -77,7 +77,7 @@ static wb_scan_memory place_of_result(placer *p, int32_t r) {
     return in_turn(p, last, take_scratch(p, bytes));
 }
 
-/* From the second step on, where the step before left it. */
+/* From the second step on: the place where the step before has left it. */
 static wb_scan_memory place_of_carry(const placer *p, int32_t i, wb_argument first) {
     const int32_t same = wb_body_same(p->body, i);
     wb_scan_memory place = p->results[same];
@@ -183,7 +183,7 @@ static wb_status start_carries(const wb_plan_scan *scan, const wb_memory *outsid
     return status;
 }
 
-/* What commands keep over the steps is made of arrays that have their place already. */
+/* What commands keep over the steps is made from arrays whose memory is fixed. */
 static wb_status prepare(const wb_plan *plan, const wb_memory *memory) {
     const wb_device *device = plan->device;
     if (plan->keeper_count == 0) return WB_OK;

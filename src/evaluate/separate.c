@@ -8,7 +8,7 @@ static const wb_array *origin_of(const wb_array *x) {
     return x;
 }
 
-/* The same value once more: a constant is made again, all else is copied. */
+/* Makes the value a second time: a constant is made again, any other value is copied. */
 static int32_t again(wb_graph *graph, int32_t number) {
     if (!WB_GROW(graph->values, graph->count, graph->capacity)) return -1;
     const int32_t made = (int32_t)graph->count++;

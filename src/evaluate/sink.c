@@ -29,8 +29,8 @@ static void list_consumers(const wb_graph *graph, int32_t *of) {
             of[graph->of_tape[i]] = SEVERAL;
 }
 
-/* Full operands of v that its unit would have to store for another one, and does not store anyway:
- * row values are few. */
+/* The number of full operands of v that its unit would have to store if v moved, and does not store
+ * already; row values do not count, because they are small. */
 static int newly_stored(const wb_graph *graph, const wb_value *v, const int32_t *of) {
     int count = 0;
     for (int i = 0; i < v->ninputs; i++) {
@@ -61,7 +61,7 @@ static bool may_sink(const wb_graph *graph, int32_t member, const int32_t *of) {
     if (from->member_count < 2 || wb_value_is_row(from, v)) return false;
     if (u->kind != WB_UNIT_PROGRAM || u->member_count >= WB_MOST_MEMBERS) return false;
     if (!wb_value_is_full(u, v)) return false;
-    /* after a reduction nothing is read again that would cost more than v itself */
+    /* not past a reduction if reading the operands again costs more than storing v */
     if (v->phase > 0 && full_operands(graph, v) > 1) return false;
     return newly_stored(graph, v, of) <= 1;
 }

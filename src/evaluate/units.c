@@ -179,7 +179,8 @@ bool wb_may_come(wb_question *q, int32_t unit) {
     return true;
 }
 
-/* Then the earlier one can run as late as the later one, whatever is between them. */
+/* True if only the later one needs the earlier one, which then can run as late as that one,
+ * whatever is between them. */
 static bool is_only_user(const wb_graph *graph, int32_t later, int32_t earlier) {
     const wb_unit *u = unit_at(graph, later);
     int64_t entries = 0;

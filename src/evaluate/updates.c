@@ -22,7 +22,8 @@ static void mark_needed(const wb_graph *graph, bool *needed) {
     }
 }
 
-/* Parameters or states are among what it stores, and nothing is for the plan itself. */
+/* True if the program stores parameters or states, and nothing that other units of the plan
+ * read. */
 static bool settles(const wb_graph *graph, const wb_unit *u) {
     bool settles = false;
     for (int64_t m = 0; m < u->member_count; m++) {

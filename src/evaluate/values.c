@@ -101,7 +101,7 @@ double wb_constant_as(wb_dtype dtype, double number) {
     return dtype == WB_U8 ? (uint8_t)whole : dtype == WB_I32 ? (int32_t)whole : (double)whole;
 }
 
-/* A number that meets halves counts as f32, in which they are computed with. */
+/* A number that is combined with halves counts as f32, the type in which halves are computed. */
 static int32_t recast_constant(wb_values *s, const wb_value *source, wb_dtype dtype) {
     wb_value v = *source;
     v.dtype = (uint8_t)dtype;
@@ -137,8 +137,8 @@ int32_t wb_cast_value(wb_values *s, int32_t from, wb_dtype dtype) {
     return wb_add_value(s, cast_of(&source, from, dtype));
 }
 
-/* What lies in memory was rounded when it was stored; what a program computes of halves has f32's
- * digits until then. */
+/* A value in memory was rounded when it was stored; halves that a program computes have the digits
+ * of f32 until then. */
 static bool is_rounded(const wb_value *v) {
     if (v->kind == WB_VALUE_ELEMENT) return v->op == WB_OP_cast && v->attributes.cast.rounds;
     return v->kind != WB_VALUE_LATE && v->kind != WB_VALUE_SOURCE && v->kind != WB_VALUE_REDUCE;

@@ -138,7 +138,7 @@ bool wb_bson_next(wb_bson *b, wb_bson_cursor *c, wb_bson_element *e) {
     }
     const uint8_t type = b->map.bytes[c->at];
     if (!is_known(type)) {
-        wb_bson_fault(b, c->at, "%s (type %02x), in a document that goes on to offset %lld",
+        wb_bson_fault(b, c->at, "%s (type %02x), in a document that ends at offset %lld",
                       type ? "a value that Julia does not write" : "an end", (unsigned)type,
                       (long long)c->end);
         return false;

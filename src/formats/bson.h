@@ -24,8 +24,8 @@ typedef enum wb_bson_type {
     WB_BSON_INT64 = 0x12
 } wb_bson_type;
 
-/* A record takes two levels of documents, its type within a type four: so Weber can read all that
- * it writes. */
+/* Levels of documents: a record takes two, a type within its type four. With this limit Weber can
+ * read all that it writes. */
 enum { WB_BSON_DEPTH = 4 * WB_RECORD_DEPTH };
 
 typedef struct wb_bson_element {

@@ -54,7 +54,7 @@ bool wb_bson_field(wb_bson *b, const wb_bson_value *owner, const wb_bson_element
     *found = v.element;
     if (v.element.type == type) return true;
     wb_bson_fault(b, field->type ? field->offset : owner->element.offset,
-                  "a \"%.*s\" without its %s", (int)owner->fields.tag.size_bytes,
+                  "a value tagged \"%.*s\" lacks its %s", (int)owner->fields.tag.size_bytes,
                   (const char *)wb_bson_bytes(b, &owner->fields.tag),
                   type == WB_BSON_STRING   ? "text"
                   : type == WB_BSON_ARRAY  ? "list"
@@ -85,7 +85,7 @@ bool wb_bson_index(wb_bson *b, const wb_bson_element *top) {
     return b->status == WB_OK;
 }
 
-/* The entry that a back-reference means. */
+/* The entry that a back-reference names. */
 static wb_bson_entry *entry_of(wb_bson *b, const wb_bson_value *v) {
     const wb_bson_element *ref = &v->fields.ref;
     const int64_t number = wb_bson_is_integer(ref) ? wb_bson_integer(b, ref) : 0;
@@ -97,9 +97,7 @@ static wb_bson_entry *entry_of(wb_bson *b, const wb_bson_value *v) {
 }
 
 bool wb_bson_resolve(wb_bson *b, const wb_bson_element *element, wb_bson_value *v) {
-    enum {
-        MOST = 16
-    }; /* a reference to a reference: Julia's reader takes it, its writer has none */
+    enum { MOST = 16 }; /* a reference to a reference: Julia reads it, but never writes it */
     v->element = *element;
     v->entry = NULL;
     for (int i = 0; i < MOST; i++) {

@@ -6,8 +6,8 @@
 #include "base/memory.h"
 #include "formats/bson_reader.h"
 
-/* A list of lists of lists, each two references to the next, is short in a file and endless for who
- * walks it. */
+/* A list of two references to a list of two references, and so on, is short in a file, but a walk
+ * over it takes for ever. */
 enum { MOST_EXPANDED = 1 << 22 };
 
 /* ---- values ---- */
@@ -44,8 +44,8 @@ static wb_record *read_new(wb_bson_reader *r, const wb_bson_value *v) {
     }
 }
 
-/* A reference to something that holds the reference; a model has none, so that it needs not more
- * than a place. */
+/* The record of a back-reference that was read before. A reference to something that contains the
+ * reference, which no model has, becomes an opaque record. */
 static wb_record *read_again(wb_bson_reader *r, const wb_bson_entry *entry, int64_t offset) {
     if (!entry->expanded) return wb_bson_make_opaque(r, "cycle", offset);
     if (r->depth + entry->record->depth <= WB_RECORD_DEPTH) return entry->record;

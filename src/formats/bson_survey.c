@@ -8,8 +8,8 @@
 #include "base/utf8.h"
 #include "formats/bson_writer.h"
 
-/* Concrete types repeat all that is below; larger ones become Any, as which Julia takes
- * everything. */
+/* Concrete types repeat the types of all that is below them; if that is too long, Any is written,
+ * which fits every value in Julia. */
 enum { MOST_TYPE_NODES = 1024, MOST_TYPE_DEPTH = 32 };
 
 bool wb_bson_refuse(wb_bson_writer *w, wb_status status, const wb_branch *p, const char *what) {
@@ -53,13 +53,13 @@ static int by_text(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Names are there, and text, and no two are the same: a NamedTuple has no such names. */
+/* Fails unless there are names, all valid text, and all different, as a NamedTuple needs them. */
 static bool survey_names(wb_bson_writer *w, const wb_record *map, const wb_branch *p) {
     for (int64_t i = 0; i < map->count; i++)
         if (!map->names || !map->names[i])
             return wb_bson_refuse(w, WB_ERROR_ARGUMENT, p, "each value must have a name");
         else if (wb_utf8_fault(map->names[i], strlen(map->names[i])) >= 0)
-            return wb_bson_refuse(w, WB_ERROR_ARGUMENT, p, "a name in it is no UTF-8");
+            return wb_bson_refuse(w, WB_ERROR_ARGUMENT, p, "a name in it is not UTF-8");
     const char **sorted = wb_alloc_list(map->count, sizeof *sorted);
     if (!sorted) return (w->status = WB_ERROR_MEMORY), false;
     if (map->count) memcpy(sorted, map->names, (size_t)map->count * sizeof *sorted);

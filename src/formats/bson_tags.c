@@ -120,8 +120,8 @@ static bool has_bytes(wb_bson_reader *r, const char *type, int64_t count,
     return false;
 }
 
-/* Elements of a type without bits, as the values of an IdSet are: nothing is nothing, others are
- * structs without fields. One record stands in all places. */
+/* Elements of a type of no bytes, such as the values of an IdSet: `nothing`, or a struct without
+ * fields. One record is used for all of them. */
 static wb_record *read_empty_elements(wb_bson_reader *r, const char *type, const shape *s,
                                       const wb_bson_element *data) {
     const bool is_nothing = strcmp(type, "Core.Nothing") == 0 || strcmp(type, "Nothing") == 0;

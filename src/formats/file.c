@@ -39,7 +39,7 @@ static void file_free(void *object) {
     wb_object_delete(file, sizeof *file, "file");
 }
 
-/* Of a file that holds arrays, as wb_state's does, that of its thread. */
+/* The owner of a file that holds arrays, as wb_state's does: its thread. */
 static uint32_t *owner_of(const void *object) {
     wb_file *file = (wb_file *)(uintptr_t)object;
     return file->held_count ? &file->owner : NULL;
@@ -95,7 +95,7 @@ static wb_status map_file(wb_file *file) {
 /* Records take a few times the file's size at most: they stand for bytes in it. */
 enum { MOST_BYTES_PER_BYTE = 64, LEAST_LIMIT = 1 << 20 };
 
-/* The file once its bytes are there; NULL, and it is freed, where they cannot be read. */
+/* Returns the file once its bytes are read; if they cannot be read, frees it and returns NULL. */
 static wb_file *read_file(wb_file *file, wb_status status) {
     const wb_format *format = file->format = status == WB_OK ? wb_format_of_file(file) : NULL;
     file->arena.limit_bytes = file->map.size_bytes * MOST_BYTES_PER_BYTE + LEAST_LIMIT;

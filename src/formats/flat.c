@@ -30,7 +30,8 @@ bool wb_record_is_container(const wb_record *r) {
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Runs of digits by value, equal values by their zeros in front; moves both past the run. */
+/* Compares two runs of digits by value, then by their leading zeros; moves both pointers past the
+ * run. */
 static int compare_numbers(const char **a, const char **b) {
     size_t zeros[2] = {0, 0}, digits[2] = {0, 0};
     const char *at[2] = {*a, *b};
@@ -60,7 +61,7 @@ int wb_path_compare(const char *a, const char *b) {
     }
 }
 
-/* What people, terminals and other readers can't take in a name; NULL: nothing. */
+/* What is wrong with a name for people, terminals and other readers; NULL: nothing. */
 static const char *fault_of_name(const char *name) {
     if (wb_utf8_fault(name, strlen(name)) >= 0) return "is no UTF-8";
     for (; *name; name++)
@@ -160,7 +161,7 @@ static int by_place(const void *a, const void *b) {
     return (left->offset > right->offset) - (left->offset < right->offset);
 }
 
-/* An own name with dots must not look as if it were below a sibling. */
+/* A name with dots must not look like the path of a part of a sibling. */
 static wb_status check_dots(wb_flat *flat, const wb_flat_entry *entry, const char *file) {
     if (!strchr(entry->path + entry->parent_bytes, '.')) return WB_OK;
     char *part = wb_arena_text(&flat->arena, entry->path, strlen(entry->path));
@@ -170,13 +171,13 @@ static wb_status check_dots(wb_flat *flat, const wb_flat_entry *entry, const cha
         const wb_flat_entry key = {.path = part};
         if (bsearch(&key, flat->entries, (size_t)flat->count, sizeof key, by_path))
             return wb_fail(WB_ERROR_ARGUMENT,
-                           "%s: the name \"%.200s\" would be taken for a place below \"%.200s\"",
-                           file, entry->path + entry->parent_bytes, part);
+                           "%s: the name \"%.200s\" would be read as a part of \"%.200s\"", file,
+                           entry->path + entry->parent_bytes, part);
     }
     return WB_OK;
 }
 
-/* Sorts, looks, and sorts back: offset has the place of each. */
+/* Sorts, checks, and sorts back: offset keeps the place of each entry. */
 static wb_status check_paths(wb_flat *flat, const char *file) {
     wb_status status = WB_OK;
     for (int64_t i = 0; i < flat->count; i++) flat->entries[i].offset = i;
@@ -202,8 +203,8 @@ wb_status wb_flat_make(wb_flat *flat, const wb_record *root, const char *file) {
     } start = {.from = root};
     if (!wb_record_is_container(root))
         return wb_fail(WB_ERROR_ARGUMENT,
-                       "%s: the format holds values by name, this one has none; .npy takes one "
-                       "array alone",
+                       "%s: this format holds values by name, but the value has none; .npy takes "
+                       "one array without a name",
                        file);
     walk w = {.flat = flat, .file = file};
     wb_status status = enter(&w, (wb_flat_entry){.path = "", .record = start.to});
@@ -267,7 +268,7 @@ static bool put(nest *n, wb_record *parent, wb_record *child, const char *name, 
     return true;
 }
 
-/* A value and what is below its path, each by the rest of its path. */
+/* A value, and the entries below its path, which keep the rest of their paths as names. */
 static wb_status put_values(nest *n, const job *j, int64_t low, int64_t high) {
     for (int64_t i = low; i < high; i++) {
         const char *name = n->flat->entries[i].path + j->prefix;
@@ -277,7 +278,8 @@ static wb_status put_values(nest *n, const job *j, int64_t low, int64_t high) {
     return WB_OK;
 }
 
-/* Values stand here; a component that several paths share is a map, filled by a later job. */
+/* Adds the values here; a component that several paths share becomes a map, which a later job
+ * fills. */
 static wb_status put_group(nest *n, const job *j, int64_t i, group g) {
     const wb_flat_entry *entries = n->flat->entries;
     const char *name = entries[i].path + j->prefix;
@@ -391,7 +393,7 @@ static wb_status resolve_stand_ins(const nest *n) {
             entry->record->children[0] = target->record;
         else
             status = wb_file_fault(n->file, entry->offset,
-                                   "\"%.80s\" is said to be \"%.80s\", which is not there",
+                                   "\"%.80s\" should be the same as \"%.80s\", which is missing",
                                    entry->path, entry->same_as);
     }
     wb_release(places);

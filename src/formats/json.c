@@ -53,7 +53,7 @@ void wb_json_write_shared(wb_text *out, const wb_flat *flat) {
 #define MOST_EXACT (1ll << 53)
 
 /* cJSON does not say whether it ran out of memory or met a fault. It needs less than this for any
- * text, so that memory is not what was missing where it can be had. */
+ * text: if this much can be allocated, the text is at fault. */
 static bool has_memory(const wb_file *file, size_t size_bytes) {
     enum { TIMES = 32 };
     void *room = wb_alloc(wb_bytes((int64_t)size_bytes * TIMES));
@@ -96,7 +96,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*left, *right);
 }
 
-/* The names of an object are to differ; cJSON keeps all of them. */
+/* The names of an object must differ; cJSON accepts equal ones. */
 static wb_status check_names(const wb_file *file, const wb_record *map, int64_t offset) {
     const char **names = wb_alloc_list(map->count + 1, sizeof *names);
     if (!names) return WB_ERROR_MEMORY;

@@ -53,7 +53,7 @@ static bool take_fields(walk *w, wb_record *child, const wb_branch *p) {
     return is_good;
 }
 
-/* Whether a child stays. Nothing is no loss. */
+/* Whether a child stays. Leaving out a `nothing` is not a loss. */
 static bool stays(walk *w, wb_record *child, const wb_branch *p, bool *is_good) {
     const char *what = w->format->refuses(child);
     if (what && child->kind == WB_RECORD_STRUCT && (child->number & HAS_ARRAYS)) {
@@ -91,7 +91,7 @@ static bool close_gaps(const walk *w, wb_record *r) {
     return true;
 }
 
-/* What is shared has lost the same when it is met again. */
+/* A shared record was handled already when it is met again. */
 static bool leave_out(walk *w, wb_record *r, const wb_branch *outer) {
     bool is_good = true, has_gaps = false;
     if (r->number & DONE) return true;

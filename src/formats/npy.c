@@ -48,7 +48,7 @@ typedef struct parser {
     int type; /* in types; -1: another one */
     char name[TYPE_BYTES];
     int ndim;
-    int64_t sizes[WB_MAX_DIMS + 1]; /* as written; what is beyond is counted only */
+    int64_t sizes[WB_MAX_DIMS + 1]; /* as written; dimensions beyond WB_MAX_DIMS are only counted */
     int64_t elements;
 } parser;
 
@@ -115,7 +115,7 @@ static void parse_type(parser *p, const char *text, size_t length) {
     p->is_big = *text == '>';
 }
 
-/* A list or tuple of Python's: the type of structures. Brackets are counted, not followed. */
+/* A Python list or tuple, the type of structures. Brackets are only counted. */
 static bool skip_brackets(parser *p) {
     const char *begin = p->at, *text;
     size_t length;
@@ -247,7 +247,7 @@ static wb_status parse(parser *p) {
     status = parse_items(p);
     if (status != WB_OK) return status;
     skip_spaces(p);
-    return p->at == p->end ? WB_OK : fault(p, "there is something after the dictionary");
+    return p->at == p->end ? WB_OK : fault(p, "unexpected text after the dictionary");
 }
 
 /* ---- the array ---- */
@@ -328,7 +328,8 @@ wb_record *wb_npy_read(const wb_npy_source *source) {
 
 /* ---- writing ---- */
 
-/* The type of the record in types; -1: it is none, or its bytes are not what its sizes say. */
+/* The type of the record in types; -1: it has no such type, or its number of bytes does not fit its
+ * sizes. */
 static int type_of(const wb_record *r, const wb_flat_array *array) {
     for (int i = 0; i < TYPES; i++) {
         const bool is_it = r->kind == WB_RECORD_ARRAY
@@ -422,6 +423,6 @@ const wb_format wb_format_npy = {.name = "npy",
                                  .extension = ".npy",
                                  .recognises = recognises,
                                  .read = read_file,
-                                 .has_metadata = true, /* none, in fact: an array is not a model */
+                                 .has_metadata = true, /* always NULL: an array is not a model */
                                  .write = write_file,
                                  .refuses = refuses};

@@ -287,7 +287,7 @@ static wb_record *opaque(const reader *r, const wb_npy_source *source) {
 
 static wb_status read_tree(reader *r, const wb_npy_source *source) {
     const wb_mapping map = {source->bytes, source->size_bytes};
-    if (r->tree) return wb_file_fault(r->file, source->offset, WB_NPZ_TREE " is there twice");
+    if (r->tree) return wb_file_fault(r->file, source->offset, WB_NPZ_TREE " appears twice");
     wb_record *root = wb_bson_read_tree(r->file, &map, source->offset);
     if (!root) return wb_error_status();
     for (int64_t i = 0; root->kind == WB_RECORD_MAP && i < root->count; i++) {

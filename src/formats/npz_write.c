@@ -149,8 +149,8 @@ static wb_status write_array(writer *w, const wb_flat_entry *from) {
 
 /* ---- what arrays cannot say ---- */
 
-/* A map that its names alone bring back. A name with dots becomes several, so that the order of
- * such a map cannot be said. */
+/* True for a map that can be restored from the names of its entries. A name with dots becomes
+ * several maps, whose order would be lost. */
 static bool is_plain_map(const wb_record *r, bool is_root) {
     bool has_dots = false, is_in_order = true;
     if (r->kind != WB_RECORD_MAP || (!r->count && !is_root)) return false;
@@ -162,7 +162,7 @@ static bool is_plain_map(const wb_record *r, bool is_root) {
     return has_dots || (is_in_order && !is_numbered);
 }
 
-/* Whether maps of arrays, which are written by name, are all that there is. */
+/* True if the tree has only maps of arrays, which are written by name. */
 static bool needs_tree(const writer *w, const wb_record *metadata) {
     bool needs = metadata && metadata->count;
     for (int64_t i = 0; i < w->flat.count && !needs; i++) {

@@ -165,7 +165,7 @@ static wb_status print_metadata(const writer *w, wb_text *out, const wb_record *
         if (!name || !text || text->kind != WB_RECORD_TEXT ||
             strcmp(name, WB_SAFETENSORS_SHARED) == 0)
             return wb_fail(WB_ERROR_ARGUMENT,
-                           "%s: metadata must be a map of texts, but \"%.80s\" is none",
+                           "%s: metadata must be a map of texts, but \"%.80s\" is not a text",
                            w->out->path, name ? name : "");
         const wb_status status = print_text(w, out, before, name, text->text);
         if (status != WB_OK) return status;

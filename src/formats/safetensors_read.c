@@ -34,7 +34,7 @@ static const char *header_of(const reader *r) {
     return (const char *)r->file->map.bytes + WB_SAFETENSORS_LENGTH_BYTES;
 }
 
-/* Where the header says "name":, if it is written there as it is meant; else where the header
+/* Where the header has "name":, if the name stands there without escapes; else where the header
  * begins. */
 static int64_t offset_of(const reader *r, const char *name) {
     const char *header = header_of(r), *end = header + r->header_bytes;
@@ -214,7 +214,7 @@ static wb_status read_metadata(reader *r, const cJSON *item) {
     const char *shared = NULL;
     const int64_t offset = offset_of(r, item->string);
     if (r->file->metadata)
-        return wb_file_fault(r->file, offset, "\"" WB_SAFETENSORS_METADATA "\" is there twice");
+        return wb_file_fault(r->file, offset, "\"" WB_SAFETENSORS_METADATA "\" appears twice");
     r->file->metadata = wb_json_texts(r->file, item, offset, WB_SAFETENSORS_SHARED, &shared);
     if (!r->file->metadata) return wb_error_status();
     return shared ? read_shared(r, shared) : WB_OK;

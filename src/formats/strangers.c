@@ -9,7 +9,7 @@
 #define PICKLE           "a pickle of Python's; " SAVE_SAFETENSORS
 #define HDF5             "an HDF5 file; in Julia, save it with BSON.@save, in Python with NumPy"
 #define JLD2             "a JLD2 file; in Julia, save it with BSON.@save"
-#define HTML             "an HTML page, no model: perhaps of a download that failed"
+#define HTML             "an HTML page, not a model; perhaps a download failed"
 #define UNPACK           " first"
 
 #define BYTES(text) text, sizeof text - 1
@@ -52,7 +52,7 @@ static bool has(const unsigned char *bytes, size_t size, const char *text) {
     return memmem(bytes, size, text, strlen(text)) != NULL;
 }
 
-/* Its header may come after a block of the user's of 512, 1024, 2048, ... bytes. */
+/* HDF5's header may come after a user's block of 512, 1024, 2048, ... bytes. */
 static bool is_hdf5(const wb_mapping *map) {
     static const char header[] = "\211HDF\r\n\032\n";
     for (size_t at = 0; at < (size_t)map->size_bytes; at = at ? 2 * at : 512)
@@ -61,7 +61,7 @@ static bool is_hdf5(const wb_mapping *map) {
 }
 
 /* Zip files are told by the names in them, which stand before each entry and in the directory at
- * the end; one of NumPy's has .npy there. */
+ * the end; NumPy's have names in .npy. */
 static const char *zip_stranger(const wb_mapping *map) {
     enum { HEAD = 256, TAIL = 1 << 16 };
     static const struct {

@@ -27,7 +27,7 @@ static bool check_cotangent(const char *function, int i, wb_array *g, const wb_a
 
 static const char *name_of(const wb_function_desc *f) { return f->name ? f->name : "function"; }
 
-/* What a function said, or that it did not keep to its scopes. */
+/* The status of a user's function; an error if it did not close its scopes. */
 static wb_status end_call(wb_user_call *call, const char *name, wb_status said) {
     const bool is_kept = wb_user_call_end(call, name);
     return said == WB_OK && !is_kept ? wb_error_status() : said;
@@ -164,8 +164,8 @@ static void refuse_second(void *context, wb_array *o, wb_array *g, const bool *w
                           wb_array **out) {
     (void)o, (void)g, (void)want, (void)out;
     (void)wb_fail(WB_ERROR_GRADIENT,
-                  "%s: a function on host memory has a first derivative, backwards, and no other; "
-                  "wb_function works with arrays",
+                  "%s: a function on host memory has only a first derivative in reverse mode; "
+                  "wb_function, which works with arrays, has all",
                   (const char *)context);
 }
 

@@ -68,8 +68,8 @@ wb_array *wb_unit_vector(const wb_array *x, wb_array *place) {
 
 /* ---- J v ---- */
 
-/* Stands for a cotangent of y that nobody knows: derivatives by it do not read it. It must be no
- * constant, which the walk would join with others. */
+/* Stands for an unknown cotangent of y: derivatives by it do not read its value. It must not be a
+ * constant, because the walk would join that with equal ones. */
 static wb_array *any_cotangent(const wb_array *y) {
     const int64_t count = wb_count(y);
     wb_array *x = wb_iota_make((wb_dtype)y->dtype, 0, 1, &count);

@@ -25,7 +25,7 @@ typedef struct walk {
     int64_t stack_capacity;
     wb_array **cotangents; /* by place on the tape */
     int64_t cotangent_capacity;
-    int64_t *first_put; /* by place on the tape: slices that the cotangent is made of, too; -1 */
+    int64_t *first_put; /* by place on the tape: the cotangent's first slice, or -1 */
     int64_t first_put_capacity;
     struct put {
         wb_array *node;
@@ -39,12 +39,12 @@ typedef struct walk {
     int64_t needed_capacity;
     struct expansion {
         wb_array *whole;
-        wb_array *parts[MOST_PARTS]; /* what the results of a node are made of */
+        wb_array *parts[MOST_PARTS]; /* what its results were expanded to */
     } * expansions;
     int64_t expansion_count, expansion_capacity;
-    int64_t ends;   /* first ones on the tape: wanted arrays, whose recipes it does not follow */
-    bool detached;  /* a leaf was met that lost its recipe */
-    bool are_newer; /* what is wanted was made after all that is detached */
+    int64_t ends;   /* how many wanted arrays there are, first on the tape: the walk ends there */
+    bool detached;  /* the walk met a leaf that has lost its recipe */
+    bool are_newer; /* every wanted array is newer than every detached one */
 } walk;
 
 static void walk_free(void *state) {
@@ -104,8 +104,8 @@ static bool leads_on(const wb_array *x) {
     return x->ninputs > 0 && (wb_op_rows[x->op].vjp || x->op == WB_OP_scan);
 }
 
-/* One result of an operation without a derivative of its own: the walk goes on through what that is
- * made of. */
+/* One result of an operation that has no derivative of its own: the walk goes on through the array
+ * from which that result was computed. */
 static bool is_expanded(const wb_array *x) {
     return x->op == WB_OP_result && wb_expands_for_gradient(x->inputs[0]->op);
 }
@@ -123,7 +123,8 @@ static bool append(walk *w, wb_array *x) {
     return true;
 }
 
-/* Where the walk goes on from x: input k, or what x is made of. NULL: an error is recorded. */
+/* The next array after x: its input k, or the array that it was expanded to. NULL: an error is
+ * recorded. */
 static wb_array *below(walk *w, const wb_array *x, int32_t k) {
     if (!is_expanded(x)) return x->inputs[k];
     wb_array *whole = x->inputs[0];
@@ -142,14 +143,12 @@ static wb_array *below(walk *w, const wb_array *x, int32_t k) {
 static void warn_untied(void) {
     static int warned;
     if (__atomic_exchange_n(&warned, 1, __ATOMIC_RELAXED)) return;
-    wb_log_line(
-        WB_LOG_WARN,
-        "a gradient goes through a layer that was applied in test mode: call wb_training(true), or "
-        "wb_withgradient, which does");
+    wb_log_line(WB_LOG_WARN, "the gradient goes through a layer that was applied in test mode: "
+                             "call wb_training(true), or wb_withgradient, which does");
 }
 
-/* Appends what result is made of to the tape, depth first with a stack of our own.
- * */
+/* Appends what result is made of to the tape, depth first with a stack of our
+ * own. */
 static bool order(walk *w, wb_array *result, uint64_t stamp) {
     int64_t depth = 0;
     if (visited(result, stamp)) return true;
@@ -236,8 +235,8 @@ static wb_array *cotangent_of(walk *w, int64_t place) {
     return w->cotangents[place] = left ? sum : NULL;
 }
 
-/* A number of the walk's own. A cotangent that a user has made of one number stays that array, by
- * which the gradient may be differentiated. */
+/* True of a number that the walk made. A user's cotangent of one number stays an array, since the
+ * gradient may be differentiated by it. */
 static bool is_number(const wb_array *g, double *value) {
     return (g->flags & WB_NODE_WEAK) && wb_constant_value(g, value);
 }
@@ -342,7 +341,7 @@ static bool pull(walk *w, wb_array *x) {
     return done;
 }
 
-/* A leaf that may have been made of x, and lost its recipe; NULL: there is none. */
+/* A leaf that may depend on x but has lost its recipe; NULL: there is none. */
 static const wb_array *lost_between(const walk *w, const wb_array *x) {
     if (!w->detached || w->are_newer) return NULL;
     for (int64_t i = w->ends; i < w->count; i++) {
@@ -355,8 +354,8 @@ static const wb_array *lost_between(const walk *w, const wb_array *x) {
 
 static wb_status fail_detached(const wb_array *leaf, int number, const wb_array *x) {
     return wb_fail(WB_ERROR_GRADIENT,
-                   "gradient: the walk met %s of type %s%s, which lost its recipe when its scope "
-                   "closed, before array %d %s",
+                   "gradient: %s of type %s%s lost its recipe when its scope was closed, so the "
+                   "gradient does not reach array %d %s",
                    wb_text_of(leaf), wb_dtype_name((wb_dtype)leaf->dtype),
                    leaf->ndim ? "" : " (one number: the loss?)", number, wb_text_of(x));
 }
@@ -385,7 +384,7 @@ static bool order_all(walk *w, int nresults, wb_array *const *results, wb_array 
     return true;
 }
 
-/* The walk itself; what comes out waits in the lists. */
+/* The walk itself; its results are in the lists afterwards. */
 static wb_status walk_back(walk *w, uint64_t stamp, int nresults, wb_array *const *results,
                            wb_array *const *cotangents, int count, wb_array *const *arrays) {
     w->detached = false;
@@ -438,7 +437,7 @@ static wb_status differentiate(wb_array *result, wb_array *cotangent, int count,
                                wb_array *const *arrays, wb_array **gradients, bool are_newer) {
     wb_thread *thread = wb_thread_get();
     const bool is_inside =
-        wb_room_get(WB_ROOM_INNERMOST) != NULL; /* a pullback of the user's asks for it */
+        wb_room_get(WB_ROOM_INNERMOST) != NULL; /* a user's pullback calls this */
     walk *w = !thread ? NULL : is_inside ? wb_alloc(sizeof *w) : walk_of(thread);
     if (!w) return WB_ERROR_MEMORY;
     wb_error_aside older;

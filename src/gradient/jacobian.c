@@ -12,7 +12,7 @@
 
 typedef struct pair {
     wb_array *y, *x;
-    bool is_gradient; /* y is one, by x: it was reached, whatever is detached */
+    bool is_gradient; /* if y is x itself, the walk has reached x, even if arrays are detached */
 } pair;
 
 /* The cotangent of x for one of y; NULL with an error recorded. */
@@ -41,7 +41,7 @@ static void column(void *context, wb_array **carries, wb_array *const *inputs, w
     outputs[0] = unit ? flat(wb_jvp(p->y, 1, &p->x, &unit)) : NULL;
 }
 
-/* One result for each of so many places, side by side; NULL: an error is recorded. */
+/* The results for places 0 .. count - 1, side by side; NULL: an error is recorded. */
 static wb_array *for_each(wb_scan_fn *body, void *context, const wb_array *like, int64_t count) {
     wb_array *places = wb_beside(like, wb_element_places(count)), *all = NULL;
     if (!places || wb_scan(body, context, 0, NULL, 1, &places, 1, &all) != WB_OK) return NULL;

@@ -22,8 +22,8 @@ static wb_array *first_of(wb_array *g) {
     return g ? wb_reshape_make(g, 0, NULL) : NULL;
 }
 
-/* x, but not before g is there, and not as the same value: what is made of it is computed again,
- * when the backward pass comes to it. */
+/* x as a new value that depends on g, so that what is made of it is computed again, and only when
+ * the backward pass reaches it. */
 static wb_array *after(wb_array *g, wb_array *x) {
     wb_array *number = first_of(g);
     return number ? SELECT(EQ(number, number), x, x) : NULL;
@@ -36,7 +36,7 @@ static wb_array *alias(wb_array *x) {
     return y;
 }
 
-/* Only arguments, which come first, are worth a copy: weights are among the others. */
+/* Only arguments, which come first, are copied: the others include the weights. */
 static wb_array *stand_in_for(const wb_array *o, int32_t k, int64_t arguments, wb_array *g) {
     const bool waits = k <= arguments && wb_count(g) > 0 && !(o->inputs[k]->flags & WB_NODE_WEAK);
     return waits ? after(g, o->inputs[k]) : alias(o->inputs[k]);
@@ -102,7 +102,7 @@ static bool push(region *r, wb_array *x) {
     if (x->stamp == r->seen || is_number(x)) return true;
     if (wb_table_find(&r->table, key_of(x)) >= 0) return true;
     const bool is_inside = x->stamp == r->inside || (x->flags & WB_NODE_REPEATED);
-    /* what ranks do together is done once */
+    /* collectives are not repeated */
     if (!is_inside || x->op == WB_OP_data || x->op == WB_OP_collective) return add_input(r, x);
     x->stamp = r->seen;
     x->flags |= WB_NODE_REPEATED; /* also for a function around this one */
@@ -121,7 +121,7 @@ static bool find_inputs(region *r, wb_array *y) {
     return good;
 }
 
-/* What a getter gave to the scope was made before, and has its place there. */
+/* An array that a getter gave to the scope is older than the function, and stays as it is. */
 static void mark_inside(const region *r, int64_t first_entry) {
     for (int64_t i = first_entry; i < wb_scope_entries(); i++) {
         wb_array *x = wb_scope_entry(i);
@@ -129,7 +129,8 @@ static void mark_inside(const region *r, int64_t first_entry) {
     }
 }
 
-/* What the function made is not to be read any more, so that it need not be stored; y is. */
+/* The nodes that the function made must not be read later, so that they need not be stored; only y
+ * may be. */
 static void drop_entries(int64_t first_entry, int64_t end, const wb_array *y) {
     for (int64_t i = first_entry; i < end; i++)
         if (wb_scope_entry(i) != y) wb_scope_drop(i);

@@ -46,7 +46,8 @@ static bool append(node_list *list, wb_array *x) {
     return true;
 }
 
-/* True if x is in `before`, or one result of what is; then it is needed. *failed: out of memory. */
+/* True if x is in `before`, or is a result of an operation that is; then x is marked as needed.
+ * *failed: out of memory. */
 static bool is_needed_of(node_list *before, wb_array *x, bool *failed) {
     if (!before) return false;
     int64_t place = place_in(before, x);
@@ -58,7 +59,8 @@ static bool is_needed_of(node_list *before, wb_array *x, bool *failed) {
     return place >= 0;
 }
 
-/* Appends what root is made of, up to the nodes in `before` (may be NULL), which are marked. */
+/* Appends the nodes that root depends on, up to those in `before` (may be NULL), which are
+ * marked. */
 static bool append_all(node_list *list, wb_array *root, node_list *before) {
     int64_t depth = 0;
     bool failed = false;
@@ -199,7 +201,7 @@ static bool walk_step(pull *p) {
 
 /* ---- sums over the steps, after the loop ---- */
 
-/* x as a factor; false: it is the same in every step, or out of memory. */
+/* Notes x as a factor; false: x is the same in every step, or out of memory. */
 static bool as_factor(pull *p, wb_array *x, factor *f) {
     const int64_t place = place_in(&p->forward, x);
     *f = (factor){.forward = place < 0 ? NULL : x};
@@ -212,7 +214,7 @@ static bool as_factor(pull *p, wb_array *x, factor *f) {
 
 static bool is_view(const wb_array *x) { return x->op == WB_OP_reshape || x->op == WB_OP_permute; }
 
-/* True if the share is left to the end. */
+/* True if the share can be computed after the loop. */
 static bool postpone(pull *p, int32_t input, wb_array *x) {
     share s = {.input = input};
     while (is_view(x) && s.nviews < MOST_VIEWS) s.views[s.nviews++] = x, x = x->inputs[0];
@@ -233,7 +235,7 @@ static bool is_like(const wb_array *a, const wb_array *b) {
     return a->dtype == b->dtype && wb_same_sizes(a, b);
 }
 
-/* What is added up as a carry, of the shares that make up x, which is a sum of some. */
+/* x is a sum of shares: returns the sum of those that a carry has to add up. */
 static wb_array *split(pull *p, int32_t input, wb_array *x) {
     enum { MOST_TERMS = 64 };
     wb_array *terms[MOST_TERMS], *rest = NULL;
@@ -293,14 +295,14 @@ static bool list_results(pull *p) {
 
 /* ---- what is kept of the forward steps ---- */
 
-/* Computed again where it is read, if its inputs are there. */
+/* True if x can be computed again where it is read, because its inputs are kept. */
 static bool is_cheap(const wb_array *x) {
     const wb_op_row *row = &wb_op_rows[x->op];
     return row->kind == WB_KIND_ELEMENT || row->kind == WB_KIND_VIEW || row->arity > 0 ||
            (row->kind == WB_KIND_SOURCE && x->op != WB_OP_data);
 }
 
-/* The last dimension is wanted for the steps. */
+/* The last dimension must stay free for the steps. */
 static bool may_store(const wb_array *x) { return x->ndim < WB_MAX_DIMS && !wb_has_results(x); }
 
 static bool choose_stored(pull *p) {
@@ -352,13 +354,13 @@ static bool reads_carry(const pull *p, int32_t i) {
     return place >= 0 && (p->forward.marks[place] & NEEDED);
 }
 
-/* With the dimension of the steps, what is kept has one more. */
+/* What is kept has one dimension more, that of the steps. */
 static bool check_room(int64_t count, wb_array *const *kept) {
     for (int64_t i = 0; i < count; i++) {
         if (kept[i]->ndim < WB_MAX_DIMS) continue;
         (void)wb_fail(WB_ERROR_SHAPE,
-                      "scan: the gradient keeps %s of each step, and an array has at most %d "
-                      "dimensions with that of the steps",
+                      "scan: the gradient keeps %s of each step; with the dimension of the steps "
+                      "it would have more than %d dimensions",
                       wb_text_of(kept[i]), WB_MAX_DIMS);
         return false;
     }

@@ -23,12 +23,13 @@ static wb_attention_layer *attention_of(wb_layer *layer) {
 
 /* ---- applying ---- */
 
-/* (q), (q, kv), (q, k, v) or (q, k, v, bias), and perhaps a mask (bool) at the end. */
+/* (q), (q, kv), (q, k, v) or (q, k, v, bias), and perhaps a bool mask as the last one. */
 static bool take_inputs(int count, wb_array *const *inputs, wb_attention_desc *d) {
     if (count > 0 && wb_dtype_of(inputs[count - 1]) == WB_BOOL) d->mask = inputs[--count];
     if (count < 1 || count > 4) {
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "takes q, k, v, a bias and a mask, of which q is needed, got %d arrays",
+                      "expected (q), (q, kv), (q, k, v) or (q, k, v, bias), and perhaps a bool "
+                      "mask as the last one, got %d arrays",
                       count + (d->mask != NULL));
         return false;
     }
@@ -40,7 +41,7 @@ static bool take_inputs(int count, wb_array *const *inputs, wb_attention_desc *d
 
 /* ---- with a cache ---- */
 
-/* A cache that begins, of x's features and batch. */
+/* A new cache, for x's features and batch. */
 static wb_array *empty(const wb_array *x, int64_t length) {
     int64_t sizes[WB_MAX_DIMS];
     memcpy(sizes, x->sizes, sizeof sizes);
@@ -48,8 +49,8 @@ static wb_array *empty(const wb_array *x, int64_t length) {
     return wb_full_make((wb_dtype)x->dtype, 0, x->ndim, sizes);
 }
 
-/* What the cache becomes when x stands at the positions from `first` on, in a plan that does not
- * know which these are. */
+/* The cache with x at the positions from `first` on, in a plan whose key does not depend on
+ * `first`. */
 static wb_array *put(wb_array **cache, wb_array *x, int64_t first, int64_t length) {
     if (!x) return NULL;
     wb_array *before = *cache ? *cache : empty(x, length);
@@ -68,7 +69,7 @@ static bool same_batch(const wb_array *a, const wb_array *b) {
     return true;
 }
 
-/* q and k turned by their positions. */
+/* Rotates q and k by their positions. */
 static bool rotate(const wb_attention_layer *l, wb_attention_desc *d, wb_array *positions) {
     const wb_multi_head_attention_desc *s = &l->desc;
     if (s->rotary == 0) return true;
@@ -83,8 +84,8 @@ static bool go_on(wb_attention_layer *l, wb_attention_desc *d) {
     int64_t first;
     if (l->keys && !same_batch(l->keys, d->k)) {
         (void)wb_fail(WB_ERROR_SHAPE,
-                      "the cache %s is another batch's, got keys %s: wb_reset begins a new "
-                      "sequence",
+                      "the cache %s was filled by another batch, got keys %s: call wb_reset before "
+                      "a new sequence",
                       wb_text_of(l->keys), wb_text_of(d->k));
         return false;
     }
@@ -108,7 +109,9 @@ static int64_t most_positions(const wb_layer *layer) {
 
 static bool takes_alone(int count) {
     if (count == 1) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT, "takes x alone while it has a cache, got %d arrays", count);
+    (void)wb_fail(
+        WB_ERROR_ARGUMENT,
+        "with a cache it takes one array, x, got %d; wb_cache(model, 0) removes the cache", count);
     return false;
 }
 

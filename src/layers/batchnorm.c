@@ -36,8 +36,8 @@ static wb_array *by_batch(const wb_batchnorm_desc *b, wb_array *x) {
     return wb_affine(y, NULL, NULL, b->activation);
 }
 
-/* By the batches of all ranks together. The corrected variance of a single number is not finite,
- * which the running one does not take in. */
+/* With the statistics of the batches of all ranks. The corrected variance of a single number is not
+ * finite, so the running variance ignores it. */
 static wb_array *by_all_ranks(wb_batchnorm_desc *b, wb_array *x) {
     int64_t dims[WB_MAX_DIMS];
     const wb_dtype dtype = (wb_dtype)x->dtype;

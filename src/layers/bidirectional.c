@@ -8,7 +8,7 @@ typedef struct wb_bidirectional_layer {
 
 enum { TIME = 1 };
 
-/* y of a layer of x, and of lengths where there are any. */
+/* y of a layer applied to x, and to lengths if there are any. */
 static wb_array *run(wb_layer *layer, wb_array *x, wb_array *lengths) {
     wb_array *inputs[] = {x, lengths}, *results[2];
     const int count = lengths ? 2 : 1;
@@ -25,7 +25,7 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
     wb_array *x = inputs[0], *lengths = count > 1 ? inputs[1] : NULL;
     if (count > 2 || x->ndim < 2) {
         if (count > 2)
-            (void)wb_fail(WB_ERROR_ARGUMENT, "takes an input and, if any, lengths, got %d arrays",
+            (void)wb_fail(WB_ERROR_ARGUMENT, "expected an input and perhaps lengths, got %d arrays",
                           count);
         else
             (void)wb_fail(WB_ERROR_SHAPE, "input must have features and time, got %s",

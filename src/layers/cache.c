@@ -19,8 +19,8 @@ bool wb_pass_positions(wb_layer *layer, const wb_array *x, int64_t *first) {
     *first = 0;
     if (!p || p->length == 0 || wb_is_sizing()) return true;
     if (wb_is_active(layer)) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "training does not work with a cache: "
-                                         "wb_cache(model, 0) takes it away");
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "training does not work with a cache: wb_cache(model, 0) removes it");
         return false;
     }
     if (x->sizes[1] > p->length) {
@@ -32,8 +32,8 @@ bool wb_pass_positions(wb_layer *layer, const wb_array *x, int64_t *first) {
     }
     if (p->passed + x->sizes[1] > p->length) {
         (void)wb_fail(WB_ERROR_SHAPE,
-                      "the cache has room for %lld positions, of which %lld have passed, got input "
-                      "%s: wb_reset begins a new sequence",
+                      "the cache has room for %lld positions, %lld of them used, got input %s: "
+                      "call wb_reset before a new sequence",
                       (long long)p->length, (long long)p->passed, wb_text_of(x));
         return false;
     }
@@ -57,13 +57,13 @@ static bool is_alone(cache_visitor *v, const wb_layer *layer) {
     const uint64_t key = (uint64_t)(uintptr_t)layer;
     if (v->length == 0 || wb_table_find(&v->met, key) < 0) return wb_table_add(&v->met, key);
     (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "wb_cache: a layer that depends on positions must stand in the model once, got a "
-                  "%s that stands there twice",
+                  "wb_cache: a layer that depends on positions must appear in the model once, got "
+                  "a %s that appears twice",
                   layer->class_->name);
     return false;
 }
 
-/* At first only asks, so that where one refuses nothing has changed. */
+/* First only checks, so that nothing has changed if a layer refuses. */
 static bool visit(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
     (void)path;
     cache_visitor *v = (cache_visitor *)(void *)visitor;

@@ -46,7 +46,7 @@ wb_layer *wb_chain_named_make(int64_t count, const wb_named *layers) {
 static wb_layer_list *list_of(const char *function, wb_layer *chain) {
     if (!wb_check_layer(function, chain)) return NULL;
     if (chain->class_ == &wb_chain_class) return &((wb_chain_layer *)(void *)chain)->layers;
-    return wb_fail_null(WB_ERROR_ARGUMENT, "%s: a chain wanted, not %s", function,
+    return wb_fail_null(WB_ERROR_ARGUMENT, "%s: expected a Chain, got %s", function,
                         chain->class_->name);
 }
 
@@ -106,7 +106,8 @@ wb_layer *wb_chain_slice(wb_layer *chain, int64_t first, int64_t last) {
 
 wb_status wb_chain_append(wb_layer *chain, const char *name, wb_layer *layer) {
     wb_layer_list *list = list_of("wb_chain_append", chain);
-    /* where it contains the chain it stays the caller's: to free it would free the chain */
+    /* a layer that contains the chain stays the caller's, because freeing it would free the
+     * chain */
     if (list && !wb_check_cycle("wb_chain_append", chain, layer)) return wb_error_status();
     if (list && wb_list_extend("wb_chain_append", list, name, layer, true)) return WB_OK;
     if (!list) wb_drop_given_layer(layer);

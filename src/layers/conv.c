@@ -11,12 +11,12 @@ typedef struct wb_conv_layer {
 
 static wb_conv_desc *desc_of(wb_layer *layer) { return &((wb_conv_layer *)(void *)layer)->desc; }
 
-/* Sizes that other libraries write the other way round. */
+/* Adds a hint if the sizes are in the order of other libraries. */
 static void hint_at_order(const wb_array *x, int n, int64_t channels) {
     const bool comes_first = x->sizes[1] == channels, comes_last = x->sizes[n + 1] == channels;
     if (n == 2 && (comes_first || comes_last))
-        wb_error_add("sizes are (width, height, channels, batch); of (batch, %s) "
-                     "wb_permute(x, %s) makes that",
+        wb_error_add("sizes must be (width, height, channels, batch); if x is (batch, %s), "
+                     "wb_permute(x, %s) makes it so",
                      comes_first ? "channels, height, width" : "height, width, channels",
                      comes_first ? "3, 2, 1, 0" : "2, 1, 3, 0");
 }
@@ -24,7 +24,7 @@ static void hint_at_order(const wb_array *x, int n, int64_t channels) {
 bool wb_check_image(const wb_array *x, int n, int64_t channels) {
     if (x->ndim != n + 2) {
         (void)wb_fail(WB_ERROR_SHAPE,
-                      "input has %d dimensions in %s, %d wanted: %d spatial, channels, batch",
+                      "input has %d dimensions in %s, expected %d: %d spatial, channels, batch",
                       x->ndim, wb_text_of(x), n + 2, n);
         if (x->ndim == n + 1 && channels == 1)
             wb_error_add("wb_unsqueeze(x, %d) adds the channel", n);
@@ -127,8 +127,8 @@ static bool complete(wb_layer *layer) {
                          &d->out);
 }
 
-/* Flux had DepthwiseConv as a struct until 0.12, with a weight (kernel..., out / in, in); it is a
- * Conv, also here once it is made. */
+/* Flux had DepthwiseConv as a struct until 0.12, with a weight (kernel..., out / in, in); in Weber
+ * it becomes a Conv, too. */
 static void derive_depthwise(wb_layer *layer) {
     wb_conv_desc *d = desc_of(layer);
     const int n = d->given_weight ? d->given_weight->ndim - 2 : 0;
@@ -152,7 +152,8 @@ static bool complete_depthwise(wb_layer *layer) {
         return complete(layer);
     }
     if (!wb_failed())
-        (void)wb_fail(WB_ERROR_ARGUMENT, "DepthwiseConv: groups are the channels %lld, got %lld",
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "DepthwiseConv: groups must be as many as channels, %lld, got %lld",
                       (long long)d->in, (long long)d->groups);
     return false;
 }
@@ -184,7 +185,7 @@ bool wb_check_pads(const wb_layer_class *k, const int64_t *pad, bool same_pad) {
     for (int i = 0; same_pad && i < WB_MOST_SIZES; i++) {
         if (pad[i] == 0) continue;
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "%s: .pad and .same_pad must not both be given: same_pad says what pad is",
+                      "%s: .pad and .same_pad must not both be given: same_pad computes pad",
                       k->name);
         return false;
     }

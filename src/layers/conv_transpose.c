@@ -23,9 +23,9 @@ static void result_sizes(const wb_conv_transpose_desc *d, int n, const wb_array 
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* A convolution of this stride can leave over all but one of the stride's places of its input. What
- * outpad has beyond that comes out of the padding at the end and, where that is too small, is
- * zeros, whose number goes to beyond. */
+/* A convolution of this stride may ignore up to stride - 1 places at the end of its input. An
+ * outpad beyond that reduces the padding at the end; if that is too small, the rest is zeros, whose
+ * number is *beyond. */
 static void take_outpad(const wb_conv_transpose_desc *d, int n, int64_t *sizes,
                         wb_window_desc *window, int64_t *beyond) {
     for (int i = 0; i < n; i++) {

@@ -28,13 +28,13 @@ static wb_array *forward_batches(const wb_dense_desc *d, wb_array *x) {
     return y ? wb_reshape_make(y, ndim, sizes) : NULL;
 }
 
-/* Images, and what has as many elements as are wanted, should be flat here. */
+/* Adds a hint for images and other arrays that only have to be flattened. */
 static wb_array *fail_features(const wb_array *x, int64_t wanted) {
     const int64_t batch = x->sizes[x->ndim - 1], flat = batch ? wb_count(x) / batch : 0;
     (void)wb_fail(WB_ERROR_SHAPE, "input has %lld features in %s, expected %lld",
                   (long long)x->sizes[0], wb_text_of(x), (long long)wanted);
     if (x->ndim >= 4 || (x->ndim == 3 && flat == wanted))
-        wb_error_add("wb_flatten() before it makes (%lld, %lld) of that", (long long)flat,
+        wb_error_add("wb_flatten() before this layer makes it (%lld, %lld)", (long long)flat,
                      (long long)batch);
     return NULL;
 }

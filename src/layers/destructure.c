@@ -111,7 +111,7 @@ static bool cut(const char *function, const collector *c, wb_array *flat, wb_arr
 
 /* ---- a model with other arrays ---- */
 
-/* What slot s gets: parts[i] as its own place has it. */
+/* The array for slot s: parts[i], in the order of dimensions of that slot. */
 static wb_array *part_for(const collector *c, const slot *s, wb_array *const *parts) {
     wb_array *first = c->parameters[s->parameter];
     wb_array *x = wb_cast(parts[s->parameter], (wb_dtype)first->dtype);
@@ -155,7 +155,7 @@ static bool with_parts(collector *c, wb_layer *model, wb_array *const *parts,
     return good && !wb_failed();
 }
 
-/* use with parts of flat. */
+/* Calls use with parts of flat. */
 static bool with_flat(const char *function, wb_layer *model, wb_array *flat,
                       void (*use)(void *context, wb_layer *model), void *context) {
     collector c;

@@ -19,7 +19,7 @@ static bool is_whole(const wb_array *x) {
 
 /* ---- one bag, or one in each column ---- */
 
-/* e (out, n[, N]) along its words; 0 without any. */
+/* Combines e (out, n[, N]) along its words; 0 without words. */
 static wb_array *reduced(const wb_embedding_bag_desc *d, wb_array *e) {
     static const int64_t words = 1;
     if (!e) return NULL;
@@ -53,7 +53,7 @@ static bool check_sizes(const wb_array *x, const wb_array *at) {
     return false;
 }
 
-/* Where the positions are numbers already: from 0 up to n, none below the one before. */
+/* Checks positions that can be read: from 0 to n, and not decreasing. */
 static bool check_positions(wb_array *at, int64_t n) {
     if (!wb_is_evaluated(at)) return true;
     wb_array *numbers = wb_cast(at, WB_I64);
@@ -80,8 +80,8 @@ static wb_array *bags_of_words(wb_array *at, int64_t n) {
     return wb_add_number(upto ? wb_slice(upto, 0, 0, n, 1) : NULL, -1);
 }
 
-/* The largest of e (out, n) in each of N bags: (out, n, N) with all words but its own far below; of
- * an empty bag that is left. */
+/* The largest of e (out, n) in each of N bags: (out, n, N), where words of other bags are replaced
+ * by a very small number, which is the result of an empty bag. */
 static wb_array *largest(wb_array *e, wb_array *bags, int64_t count) {
     const int64_t out = e->sizes[0], n = e->sizes[1], words = 1;
     wb_array *own = wb_eq(wb_reshape(bags, 1, n, 1), wb_iota(WB_I64, 2, 1, 1, count));
@@ -109,7 +109,7 @@ static wb_array *of_positions(const wb_embedding_bag_desc *d, wb_array *x, wb_ar
 static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
     const wb_embedding_bag_desc *d = desc_of(layer);
     if (count > 2) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "takes words and, if any, positions, got %d arrays",
+        (void)wb_fail(WB_ERROR_ARGUMENT, "expected words and perhaps positions, got %d arrays",
                       count);
         return 0;
     }

@@ -64,7 +64,7 @@ static bool put_at(wb_layer *tree, const char *path, wb_array *x) {
 
 typedef struct slot {
     wb_array **place;
-    wb_array *own; /* the model's, whose hold is the list's while another one is in */
+    wb_array *own; /* the model's array, which the list holds while another one is in its place */
     wb_array *put; /* NULL: the model has its own */
     char *path;
     bool is_parameter;
@@ -129,7 +129,7 @@ wb_layer *wb_state_tree(wb_layer *model) { return tree_of_model("wb_state_tree",
 
 static const char function[] = "wb_apply_tree";
 
-/* What the tree has for the slot, in the slot's type. */
+/* The tree's array for the slot, in the slot's type. */
 static wb_array *array_for(const slot *s, wb_layer *ps, wb_layer *st) {
     wb_array **place = wb_slot_at(function, s->is_parameter ? ps : st, s->path);
     wb_array *x = place ? *place : NULL;

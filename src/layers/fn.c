@@ -26,8 +26,8 @@ static bool takes_default(const wb_array *y, wb_array *probe) {
            memcmp(&usual->attributes, &y->attributes, y->nattributes * sizeof(int64_t)) == 0;
 }
 
-/* Only its recipe is looked at: it has no effect and draws nothing, since of several ranks one may
- * ask for names. */
+/* Only the recipe of the result is used. The call has no effects and draws no random numbers,
+ * because one rank alone may ask for names. */
 static wb_array *probed(wb_activation *activation, wb_array *probe) {
     wb_thread *thread = wb_thread_get();
     const bool is_inner = thread->is_sizing;
@@ -41,8 +41,8 @@ static wb_array *probed(wb_activation *activation, wb_array *probe) {
     return y;
 }
 
-/* A function of one's own is applied to a small array: a single operation on it names the function,
- * none is the identity. */
+/* A user's function is applied to a small array: if its recipe is one operation, that is its name;
+ * if x comes back, it is the identity. */
 const char *wb_activation_name(wb_activation *activation) {
     const char *listed = activation ? wb_activation_listed(activation) : "";
     if (listed || !wb_scope_begin()) return listed ? listed : "";

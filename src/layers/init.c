@@ -166,7 +166,7 @@ static bool takes(const char *function, int ndim, const int64_t *sizes, wb_dtype
     return false;
 }
 
-/* Element (..., i, i) at the centre of the kernel, moved round its ends by shift. */
+/* Element (..., i, i) at the centre of the kernel, moved by shift, cyclically. */
 static int64_t place_of_one(int ndim, const int64_t *sizes, const int64_t *shift, int64_t i) {
     int64_t place = 0, stride = 1;
     for (int d = 0; d < ndim; d++) {
@@ -191,7 +191,7 @@ wb_array *wb_identity_init_with(int ndim, const int64_t *sizes, wb_dtype dtype, 
     return finish_numbers(ndim, sizes, dtype, numbers);
 }
 
-/* In LANES sums, so that it becomes vector code. */
+/* In LANES separate sums, so that the compiler makes vector code. */
 static double dot(int64_t n, const double *x, const double *y) {
     enum { LANES = 8 };
     double sums[LANES] = {0}, sum = 0;

@@ -35,7 +35,7 @@ static bool fail_range(const wb_member *m, const char *name, const char *got) {
     return wb_member_fail(m, "%s must be %s, got %s", name, range, got);
 }
 
-/* 0 becomes usual, and what stands for a 0 that counts becomes 0. */
+/* 0 becomes the usual value, and WB_NONE_ becomes 0. */
 static void set_integer(int64_t *x, int64_t usual) {
     if (*x == 0) *x = usual;
     if (*x == WB_NONE_) *x = 0;
@@ -134,7 +134,7 @@ static bool check_pair(const wb_member *m) {
 
 static void begin_integer(const wb_member *m) { *m->numbers = (int64_t)m->field->usual; }
 
-/* Any number may be meant, also those that stand for something in lists. */
+/* Any number is possible, also those that have a special meaning in lists. */
 static bool complete_integer(const wb_member *m) {
     if (*m->numbers == 0 && stands_for_usual(m->field)) *m->numbers = (int64_t)m->field->usual;
     return true;
@@ -152,7 +152,7 @@ static bool complete_real(const wb_member *m) {
     return true;
 }
 
-/* With as many digits as tell it from its neighbours. */
+/* With as many digits as distinguish it from its neighbours. */
 static void exact_text(double x, char *text, size_t size) {
     for (int digits = 6; digits <= 17; digits++) {
         (void)snprintf(text, size, "%.*g", digits, x);
@@ -160,7 +160,7 @@ static void exact_text(double x, char *text, size_t size) {
     }
 }
 
-/* No setting is infinite: files could not say it. */
+/* No setting may be infinite, because files could not hold it. */
 static bool check_number(const wb_member *m, double x) {
     char got[40];
     exact_text(x, got, sizeof got);
@@ -191,7 +191,7 @@ int wb_count_reals(const double *x) {
     return n;
 }
 
-/* Either these or those of the other row. */
+/* Exactly one of two rows must be given. */
 static bool check_instead(const wb_member *m) {
     const bool is_given = *m->reals != 0;
     for (int i = 0; m->field->instead && i < m->layer->class_->field_count; i++) {
@@ -489,7 +489,7 @@ static void put_default_dims(wb_writer *w, const wb_field *f) {
 
 /* ---- ARRAY, STATE ---- */
 
-/* What is given is there; it is an error beside the words that it is not. */
+/* A given array or layer is used; it is an error if the setting says that there is none. */
 static bool check_array(const wb_member *m) {
     const wb_field *presence = wb_field_presence(m->layer->class_, m->field);
     if (!presence || !*m->array || !wb_is_without(m->layer, m->field)) return true;

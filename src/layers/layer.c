@@ -17,7 +17,7 @@ _Static_assert(sizeof(wb_object) <= sizeof(int64_t[2]), "wb_layer begins with a 
 
 /* ---- release ---- */
 
-/* The struct's reference to a layer; the layer may have been freed before, by mistake. */
+/* Releases the struct's reference to a layer, which may have been freed before, by mistake. */
 static void release_child(wb_layer *layer, const wb_field *field) {
     wb_layer *child = *wb_field_child(layer, field);
     if (child && field->counted)
@@ -30,7 +30,7 @@ static void release_child(wb_layer *layer, const wb_field *field) {
         wb_free(child);
 }
 
-/* A struct of one's own may hold an array that was never kept. */
+/* A user's struct may have an array that was never kept. */
 static bool check_kept(const wb_layer *layer, const wb_field *field) {
     const wb_array *x = *wb_field_array((wb_layer *)(uintptr_t)layer, field);
     if (!x || (wb_class_of(x) == &wb_array_class && x->holds > 0)) return true;
@@ -76,7 +76,7 @@ static void drop_reference(wb_layer *layer) {
     wb_object_delete(layer, layer->class_->size_bytes, layer->class_->name);
 }
 
-/* wb_free gives one owner's reference back; those of containers are theirs. */
+/* wb_free gives one owner's reference back, but not one that belongs to a container. */
 static void layer_free(void *object) {
     wb_layer *layer = object;
     char text[200];
@@ -157,14 +157,14 @@ static bool describe_leak(void *object, char *text, size_t size_bytes) {
 
 static uint32_t *owner_of(const void *object) { return &((wb_layer *)(uintptr_t)object)->owner_; }
 
-static const wb_class layer_object_class = {.name = "layer",
-                                            .hand_over = wb_layer_hand_over,
-                                            .owner = owner_of,
-                                            .to_other_threads =
-                                                "wb_share, called there, gives this one a model of "
-                                                "its own to apply, wb_hand_over gives it the model",
-                                            .free = layer_free,
-                                            .describe_leak = describe_leak};
+static const wb_class layer_object_class = {
+    .name = "layer",
+    .hand_over = wb_layer_hand_over,
+    .owner = owner_of,
+    .to_other_threads = "call wb_share in that thread to apply the model in this one, too, or "
+                        "wb_hand_over to give it to this one",
+    .free = layer_free,
+    .describe_leak = describe_leak};
 
 /* ---- making ---- */
 
@@ -204,8 +204,8 @@ bool wb_may_use_layer(const char *function, const void *object, const char *what
     if (!wb_failed())
         (void)wb_fail(
             WB_ERROR_ARGUMENT,
-            "%s: %s is no layer; a struct of your own has a wb_layer as its first member, is "
-            "declared with WB_FUNCTOR and made by wb_new (weber/class.h)",
+            "%s: %s is not a layer; a struct of your own must have a wb_layer as its first member, "
+            "be declared with WB_FUNCTOR and be made by wb_new (weber/class.h)",
             function, what);
     return false;
 }
@@ -373,8 +373,8 @@ static int apply(wb_layer *layer, int count, wb_array *const *inputs, int most,
     int given = forward(layer, count, inputs, results);
     if (!wb_user_call_end(&call, NULL)) given = 0;
     if (given > most) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "gives %d arrays, %d wanted; wb_apply_many takes several",
-                      given, most);
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "gives %d arrays, expected %d; wb_apply_many returns several", given, most);
         given = 0;
     }
     if (given > 0 && wb_is_watched() && !show_results(&own, given, results)) given = 0;

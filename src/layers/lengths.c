@@ -11,9 +11,10 @@ static int64_t batch_of(const wb_array *x) { return x->ndim > BATCH ? x->sizes[B
 static wb_array *as_column(const wb_array *x, wb_array *lengths) {
     const int64_t sizes[] = {1, 1, batch_of(x)};
     if (x->ndim < 2 || x->ndim > 3)
-        return wb_fail_null(WB_ERROR_SHAPE,
-                            "with lengths, input must be features, time and, if any, batch, got %s",
-                            wb_text_of(x));
+        return wb_fail_null(
+            WB_ERROR_SHAPE,
+            "with lengths, input must be (features, time) or (features, time, batch), got %s",
+            wb_text_of(x));
     if (wb_dtype_is_float((wb_dtype)lengths->dtype) || lengths->dtype == WB_BOOL)
         return wb_fail_null(WB_ERROR_DTYPE,
                             "lengths must be integers, got %s: wb_cast(lengths, WB_I32)",

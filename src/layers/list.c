@@ -33,7 +33,7 @@ static void *object_at(const wb_contents *contents, int64_t i) {
     return contents->named ? contents->named[i].object : contents->objects[i];
 }
 
-/* False for another thread's, too, which is refused and stays there. */
+/* False for another thread's object, too, which is refused and stays where it is. */
 static bool is_own_layer(void *object) {
     return wb_is_layer(object) && wb_claim_owner(&((wb_layer *)object)->owner_);
 }
@@ -50,7 +50,7 @@ static bool is_array(const void *object) {
  * run. */
 static bool fail_null(const char *function, const char *what) {
     if (wb_failed())
-        wb_error_add("so %s got no %s", function, what);
+        wb_error_add("so %s got NULL as %s", function, what);
     else
         (void)wb_fail_argument_null(function, what);
     return false;
@@ -105,7 +105,7 @@ static bool check_contents(const char *function, const wb_contents *contents, bo
 /* ---- making ---- */
 
 /* The layers among the contents were given to a maker that failed, each with a reference that no
- * container holds. Another thread's stay its own. */
+ * container holds. Layers of another thread stay that thread's. */
 static void release_contents(const wb_contents *contents) {
     if (!list_in(contents)) return;
     for (int64_t i = 0; i < contents->count; i++) {
@@ -114,8 +114,8 @@ static void release_contents(const wb_contents *contents) {
     }
 }
 
-/* Takes over a reference to each layer; to one that stands there again, the caller's next one or
- * one more. */
+/* Takes over a reference to each layer; for a layer that appears again, the caller's next
+ * reference, or else a new one. */
 static bool own_layers(const char *function, const wb_contents *contents) {
     const uint64_t stamp = wb_new_stamp();
     for (int64_t i = 0; i < contents->count; i++) {
@@ -188,8 +188,9 @@ static bool check_new_name(const char *function, const wb_layer_list *list, cons
     if (is_there)
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: a layer is named \"%s\" already", function, name);
     else if (list->count > 0 && has_names(list) != (name != NULL))
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the layers have %s, so must the new one", function,
-                      name ? "no names" : "names");
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the other layers have %s", function,
+                      name ? "no names, so the new one must have none"
+                           : "names, so the new one needs one");
     else
         return !name || check_name(function, &last, 0);
     return false;
@@ -249,7 +250,7 @@ bool wb_check_cycle(const char *function, const wb_layer *outer, void *object) {
     return false;
 }
 
-/* The library's layers count on what their makers put into their lists. */
+/* The library's own layers rely on the contents that their makers gave to their lists. */
 static bool is_own(const wb_layer_class *k) {
     for (int i = 0; wb_class_at(i); i++)
         if (wb_class_at(i) == k) return true;

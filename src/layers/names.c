@@ -17,7 +17,7 @@ static const named operations[] = {
 #include <weber/ops.def>
 };
 
-/* What has no row there, and what NNlib calls otherwise or too. */
+/* Functions without a row there, and further names that NNlib uses. */
 static const named others[] = {
     {"identity", wb_identity},
     {"softmax", wb_softmax},

@@ -82,15 +82,15 @@ bool wb_check_training(const wb_layer *layer, const wb_array *x, int64_t count, 
                       "input %s has 1 number for each channel; training needs two or more",
                       wb_text_of(x));
     else if (layer->shared_ && is_written)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "a shared model is read-only; wb_test_mode");
+        (void)wb_fail(WB_ERROR_ARGUMENT, "a shared model is read-only: call wb_test_mode");
     else
         return true;
     return false;
 }
 
-/* past + momentum (now - past), in the past's type; the past where now is not finite: one bad batch
- * would spoil it for ever. In the sizes of now, beside x, so that it is computed along with the
- * batch's. */
+/* past + momentum (now - past), in the type of past; past itself where now is not finite, since one
+ * bad batch would spoil it for ever. It has the sizes of now, so that it is computed together with
+ * the batch's statistics. */
 static wb_array *moved(wb_array *past, wb_array *now, double momentum) {
     if (!now) return NULL;
     const int64_t channels = past->sizes[0];

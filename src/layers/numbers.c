@@ -15,14 +15,15 @@ static size_t value_bytes(int number) {
     return (size_t)(number / WB_WHOLE_NUMBERS);
 }
 
-/* Functions are none, nor is whether an array is there: that has to be the same. */
+/* Functions are not sent, nor whether an array is there: both must be the same on all ranks. */
 static size_t number_bytes(const wb_layer_class *k, const wb_field *f) {
     if (f->kind == WB_FIELD_VALUE) return value_bytes(f->number);
     if (!wb_field_is_setting(f) || wb_kind_of(f)->is_function) return 0;
     return wb_field_is_presence(k, f) ? 0 : wb_field_bytes(k, f);
 }
 
-/* Bytes that the type of C does not have are refused before anybody reads them as one. */
+/* Bytes that are not a value of the C type, such as a bool of 2, are refused before they are read
+ * as one. */
 static bool is_of_type(const wb_field *f, const char *bytes) {
     const wb_kind_row *kind = wb_kind_of(f);
     const int most = f->number == WB_BOOLS ? 1 : kind->most_byte;

@@ -7,7 +7,7 @@
 
 static const wb_shape none = {.ndim = -1};
 
-/* An array of these sizes; nothing is computed of it. NULL with the error recorded. */
+/* An array of these sizes; its values are never computed. NULL with the error recorded. */
 static wb_array *stand_in(const int64_t *given, bool pad_batch, wb_dtype dtype) {
     int64_t sizes[WB_MAX_DIMS];
     int n = 0;

@@ -113,7 +113,7 @@ bool wb_next_module(wb_layer *model, wb_module *m) {
     return false;
 }
 
-/* Each once, by what stands at earlier places. */
+/* Lists each array once: one that is at an earlier place already is left out. */
 static bool is_new(void *user, wb_array **slot, bool trainable, wb_array **gradient) {
     wb_ties *earlier = user;
     (void)trainable, (void)gradient;

@@ -22,8 +22,8 @@ static bool window_of(const wb_layer *layer, const wb_array *x, const int64_t *s
     wb_window_pad(n, pad, window);
     if (x->ndim == n + 2) return true;
     (void)wb_fail(WB_ERROR_SHAPE,
-                  "input has %d dimensions in %s, %d wanted: %d spatial, channels, batch", x->ndim,
-                  wb_text_of(x), n + 2, n);
+                  "input has %d dimensions in %s, expected %d: %d spatial, channels, batch",
+                  x->ndim, wb_text_of(x), n + 2, n);
     return false;
 }
 

@@ -14,15 +14,15 @@ typedef struct wb_recur_layer {
 
 static wb_recur_layer *recur_of(wb_layer *layer) { return (wb_recur_layer *)(void *)layer; }
 
-/* The cell's results are its next states, and how many they are. */
+/* Checks the number of the cell's results, which are its next states. */
 static int check_states(int count) {
     if (count <= MOST_STATES) return count;
-    (void)wb_fail(WB_ERROR_ARGUMENT, "a cell gives at most %d states, this one %d", MOST_STATES,
-                  count);
+    (void)wb_fail(WB_ERROR_ARGUMENT, "a cell may have at most %d states, this one has %d",
+                  MOST_STATES, count);
     return 0;
 }
 
-/* One step of the cell; states, of which so many are there, become the next ones. Their number. */
+/* One step of the cell: replaces the `count` states by the next ones, and returns their number. */
 static int step(wb_layer *cell, wb_array *x, int count, wb_array **states) {
     wb_array *inputs[1 + MOST_STATES] = {x}, *results[WB_MOST_ARRAYS];
     for (int s = 0; s < count; s++) inputs[1 + s] = states[s];
@@ -86,8 +86,8 @@ static wb_array *run_steps(wb_layer *cell, const steps *s, int64_t begin, int st
     return status == WB_OK ? y[0] : NULL;
 }
 
-/* Without states the first step is made by itself: the cell knows how a sequence begins. Of a
- * sequence without steps they are 0 then. */
+/* Without states the first step is made separately, because only the cell knows the states that a
+ * sequence begins with. For a sequence of length 0 these states are 0. */
 static wb_array *run_sequence(wb_layer *cell, const steps *s, int *count, wb_array **states) {
     const int dim = s->dim;
     if (s->x->sizes[dim] == 0)
@@ -103,7 +103,8 @@ static wb_array *run_sequence(wb_layer *cell, const steps *s, int *count, wb_arr
     return rest ? wb_concat(dim, first, rest) : NULL;
 }
 
-/* How many states there are, those of this batch, beside x. -1 with the error recorded. */
+/* Takes the hidden states for the batch of x, on x's device, and returns their number. -1 with the
+ * error recorded. */
 static int take_hidden(const wb_recur_layer *r, const wb_array *x, wb_array **states) {
     int count = 0;
     for (; count < MOST_STATES && r->hidden[count]; count++) {
@@ -111,8 +112,8 @@ static int take_hidden(const wb_recur_layer *r, const wb_array *x, wb_array **st
         const bool fits = x->ndim == 1 ? h->ndim == 1 : h->ndim == 2 && h->sizes[1] == x->sizes[1];
         if (!fits) {
             (void)wb_fail(WB_ERROR_SHAPE,
-                          "the hidden state %s is another batch's, got input %s: wb_reset begins a "
-                          "new sequence",
+                          "the hidden state %s was left by another batch, got input %s: call "
+                          "wb_reset before a new sequence",
                           wb_text_of(h), wb_text_of(x));
             return -1;
         }
@@ -127,10 +128,11 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
     wb_recur_layer *r = recur_of(layer);
     wb_array *states[MOST_STATES] = {NULL};
     if (x->ndim < 1 || x->ndim > 3)
-        return wb_fail_null(WB_ERROR_SHAPE,
-                            "input must be features, then, if any, batch and time, got %s",
-                            wb_text_of(x));
-    /* a batch without columns goes on with nobody's sequence */
+        return wb_fail_null(
+            WB_ERROR_SHAPE,
+            "input must be (features), (features, batch) or (features, batch, time), got %s",
+            wb_text_of(x));
+    /* a batch of no sequences neither uses nor changes the hidden states */
     const bool has_any = x->ndim == 1 || x->sizes[1] > 0;
     int count = has_any ? take_hidden(r, x, states) : 0;
     if (count < 0) return NULL;
@@ -188,8 +190,8 @@ static int forward_recurrence(wb_layer *layer, int count, wb_array *const *input
     int given = count - 1 - r->lengths;
     if (given < 0 || given > MOST_STATES || s.x->ndim < 2 || s.x->ndim > 3) {
         (void)wb_fail(WB_ERROR_SHAPE,
-                      "takes features, time and, if any, batch, then %sat most %d states, got %d "
-                      "arrays, the first of them %s",
+                      "expected (features, time) or (features, time, batch), then %sat most %d "
+                      "states, got %d arrays, the first one %s",
                       r->lengths ? "lengths and " : "", MOST_STATES, count, wb_text_of(s.x));
         return 0;
     }

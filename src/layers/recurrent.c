@@ -111,7 +111,7 @@ static bool take_states(const struct kind *kind, const wb_recurrent_desc *d, int
     int64_t sizes[2] = {d->out, x->ndim > batch ? x->sizes[batch] : 1};
     const int ndim = x->ndim > batch ? 2 : 1;
     if (count != 1 && count != 1 + kind->states) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "takes an input and, if any, %d states, got %d arrays",
+        (void)wb_fail(WB_ERROR_ARGUMENT, "expected an input and perhaps %d states, got %d arrays",
                       kind->states, count);
         return false;
     }
@@ -187,9 +187,8 @@ static wb_status run(wb_layer *cell, wb_array *x, wb_array *lengths, wb_array **
 
 static bool check_lengths(int count) {
     if (count > 1) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "takes an input, the lengths of its sequences and, if any, states, got the input "
-                  "alone: wb_apply_many");
+    (void)wb_fail(WB_ERROR_ARGUMENT, "expected an input, the lengths of its sequences and perhaps "
+                                     "states, got the input alone: call wb_apply_many");
     return false;
 }
 
@@ -281,7 +280,7 @@ static bool fill_states(wb_layer *layer, wb_recurrent_desc *d, wb_dtype dtype) {
     return true;
 }
 
-/* Of GRUv3 Flux had no third block, which is not used, until 0.14. */
+/* Until 0.14 Flux's GRUv3 had no third block; it is not used. */
 static int64_t rows_of_wh(const wb_recurrent_desc *d, bool is_gru_v3, int64_t rows) {
     const bool is_old =
         is_gru_v3 && d->given_wh && d->given_wh->ndim == 2 && d->given_wh->sizes[0] == 2 * d->out;

@@ -43,7 +43,7 @@ void wb_layer_begin_settings(wb_layer *layer) {
     }
 }
 
-/* Numbers for dimensions that the layer does not have. */
+/* Fails if there are numbers for dimensions that the layer does not have. */
 static bool check_surplus(const wb_member *m) {
     for (int list = 0; m->n > 0 && list < wb_kind_of(m->field)->per_size; list++) {
         const int64_t *x = m->numbers + list * WB_MOST_SIZES;

@@ -11,7 +11,7 @@ static bool is_positional(const wb_field *f) {
     return f->positional || wb_kind_of(f)->is_positional;
 }
 
-/* A child stands there if it is positional. */
+/* True for a child that is written as a positional argument. */
 static bool is_in_text(const wb_field *f) {
     return f->kind == WB_FIELD_CHILD ? f->positional : wb_kind_of(f)->put != NULL;
 }
@@ -70,7 +70,7 @@ static bool is_usual(const wb_member *m) {
     return zeros == bytes;
 }
 
-/* Positional ones have their places, but optional ones that are usual. */
+/* Positional settings are always written, except optional ones with their usual value. */
 static bool is_written(const wb_member *m, bool is_brief) {
     const wb_kind_row *kind = wb_kind_of(m->field);
     if (!kind->put) return false;

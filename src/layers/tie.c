@@ -88,7 +88,7 @@ static int by_place(const void *a, const void *b) {
     return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Of ranges in order: each against the one that reaches furthest of those before it. */
+/* Compares each range, in order, with the one before it that reaches furthest. */
 static bool find_overlap(const wb_ties *ties, const range *ranges, int64_t count, int64_t *first,
                          int64_t *second) {
     for (int64_t i = 1, furthest = 0; i < count; i++) {

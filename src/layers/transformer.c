@@ -17,8 +17,8 @@ static block_layer *block_of(wb_layer *layer) { return (block_layer *)(void *)la
 
 /* ---- applying ---- */
 
-/* norm(x + dropout(part(x))), or x + dropout(part(norm(x))). part takes x where an input is NULL;
- * none are one such. */
+/* norm(x + dropout(part(x))), or x + dropout(part(norm(x))). An input of part that is NULL means x;
+ * without inputs, part takes x alone. */
 static wb_array *around(const block_layer *b, wb_layer *norm, wb_layer *part, wb_array *x,
                         int count, wb_array *const *given) {
     wb_array *inputs[MOST_INPUTS], *y[1];
@@ -32,7 +32,7 @@ static wb_array *around(const block_layer *b, wb_layer *norm, wb_layer *part, wb
 
 static bool check_count(int count, int least, const char *what) {
     if (count >= least && count <= least + MOST_MORE) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT, "takes %s, and, if any, a bias and a mask, got %d arrays",
+    (void)wb_fail(WB_ERROR_ARGUMENT, "expected %s, and perhaps a bias and a mask, got %d arrays",
                   what, count);
     return false;
 }
@@ -56,7 +56,8 @@ static int forward_encoder(wb_layer *layer, int count, wb_array *const *inputs,
     return results_of(x, count, inputs, results);
 }
 
-/* Memory is the keys and values of cross_attention, and the bias and the mask are for it. */
+/* cross_attention takes its keys and values from memory; the bias and the mask are for
+ * cross_attention. */
 static int forward_decoder(wb_layer *layer, int count, wb_array *const *inputs,
                            wb_array **results) {
     const block_layer *b = block_of(layer);
@@ -89,7 +90,7 @@ static bool complete(wb_layer *layer) {
     for (int i = 0; i < layer->class_->field_count; i++) {
         const wb_field *f = &layer->class_->fields[i];
         if (f->kind != WB_FIELD_CHILD || *wb_field_child(layer, f)) continue;
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be a layer, but there is none",
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be a layer, but is missing",
                       layer->class_->name, f->name);
         return false;
     }

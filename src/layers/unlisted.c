@@ -124,7 +124,7 @@ static bool note_layer(wb_visitor *v, const wb_path *path, wb_layer *layer) {
     return true;
 }
 
-/* Each member of a class is told once by each function. */
+/* Each function warns once of each member of a class. */
 static bool is_told(const looking *l, const wb_layer_class *k, size_t offset) {
     static uint64_t told[64];
     static int count;
@@ -183,8 +183,8 @@ static void look_at(const looking *l, const wb_layer *layer) {
     }
 }
 
-/* Models of the library's own layers alone are seen once, without memory; what cannot be looked at
- * is left alone. */
+/* A model of library layers alone is found to be one without allocating memory. If memory runs out,
+ * nothing is checked. */
 void wb_tell_unlisted(const char *function, wb_layer *model, bool also_values) {
     looking l = {
         .visitor = {.layer = note_layer}, .function = function, .also_values = also_values};

@@ -231,7 +231,7 @@ wb_array *wb_get(wb_layer *model, const char *path) {
     wb_array **slot = wb_slot_at("wb_get", model, path);
     if (!slot) return NULL;
     if (*slot) return wb_scope_add(*slot);
-    return wb_fail_null(WB_ERROR_ARGUMENT, "wb_get: %s has no \"%s\": it was made without",
+    return wb_fail_null(WB_ERROR_ARGUMENT, "wb_get: %s has no \"%s\": it was made without one",
                         model->class_->name, path);
 }
 
@@ -262,7 +262,8 @@ static wb_array *own(wb_array *x) {
     return wb_is_evaluated(origin_of(x)) ? wb_copy(x) : wb_copied(x);
 }
 
-/* The same for a parameter, which begins a recipe: no gradient goes on to what it was made of. */
+/* The same for a parameter: it is detached, so that no gradient goes on to the arrays it was
+ * computed from. */
 static wb_array *own_leaf(wb_array *x) {
     if (!wb_is_evaluated(origin_of(x))) return wb_copied(wb_stop_gradient(x));
     return wb_is_leaf(x) && !is_shared(x) ? x : wb_data_copy(x);
@@ -319,16 +320,16 @@ wb_status wb_tie(wb_layer *model, const char *path, wb_array *x) {
                        wb_dtype_name((wb_dtype)x->dtype));
     if (!is_shared(x) || (x->flags & WB_NODE_INTERNED))
         return wb_fail(WB_ERROR_ARGUMENT,
-                       "%s: x must be an array that stands in another place (wb_get), or a view of "
-                       "one, got one that stands in none",
+                       "%s: x must be the array of another place (from wb_get), or a view of one, "
+                       "got an array that belongs to no place",
                        function);
     wb_array *origin = origin_of(x); /* of computed memory x is a view */
     if (wb_evaluate_roots(1, &origin) != WB_OK || wb_evaluate_roots(1, &x) != WB_OK)
         return wb_error_status();
     if (!wb_lies_dense(x) || !wb_is_tied(origin, x))
         return wb_fail(WB_ERROR_ARGUMENT,
-                       "%s: a tie is all of an array, perhaps transposed, permuted or reshaped; "
-                       "got a view of %s that is flipped, expanded or a part",
+                       "%s: x must be a whole array, perhaps transposed, permuted or reshaped, got "
+                       "a view of %s that is flipped, expanded or a part of it",
                        function, wb_text_of(origin));
     return put(&t, x);
 }

@@ -8,7 +8,7 @@
 #include "evaluate/evaluate.h"
 #include "layers/layer.h"
 
-/* What an array or a layer became; the old one is not held: it lives in the model. */
+/* An array or a layer and its replacement; the old one is not held, because the model holds it. */
 typedef struct pair {
     const void *old;
     void *new;
@@ -57,7 +57,8 @@ static bool map_view(const mapping *m, const wb_array *x, wb_array **y) {
     return true;
 }
 
-/* What fn gave: a copy if it gave the same for another array, which would tie the two. */
+/* The result of fn, or a copy if fn returned the same array for another one, since the two would be
+ * tied. */
 static wb_array *untied(mapping *m, const wb_array *x, wb_array *y) {
     if (!y || y == x) return y;
     if (wb_table_find(&m->made, (uint64_t)(uintptr_t)y) >= 0) return wb_copy(y);
@@ -156,7 +157,8 @@ static void empty_fields(wb_layer *copy) {
     }
 }
 
-/* The bytes of layer, with nothing owned yet but what its class does for the copy. */
+/* A copy of the layer's bytes that owns nothing yet, except what the class's hook has made for
+ * it. */
 static wb_layer *copy_values(const wb_layer *layer) {
     const wb_layer_class *layer_class = layer->class_;
     wb_layer *copy = wb_layer_new(layer_class);
@@ -325,6 +327,6 @@ wb_status wb_hand_over(void *object) {
     const wb_class *klass = ((wb_object *)object)->klass;
     if (klass->hand_over) return klass->hand_over(object);
     return wb_fail(WB_ERROR_ARGUMENT,
-                   "wb_hand_over: a model, optimiser or loader can be handed over, this is a %s",
+                   "wb_hand_over: expected a model, an optimiser or a loader, got a %s",
                    klass->name);
 }

@@ -79,7 +79,7 @@ static const wb_field fields[] = {
     WB_SETTING(wb_weight_norm_layer, dims, WB_FIELD_DIMS, .usual = -1),
 };
 
-/* Those in which a given g has size 1, else the last. */
+/* The dimensions in which a given g has size 1; without g the last one. */
 static unsigned usual_dims(const wb_array *g, const wb_array *v) {
     unsigned dims = 0;
     for (int i = 0; g && i < g->ndim; i++)

@@ -75,7 +75,7 @@ static bool has_classes(const wb_loss *loss) {
     return false;
 }
 
-/* Labels of a type that is none. */
+/* Labels that are not integers. */
 static bool are_fractions(const wb_loss *loss) {
     wb_array labels = *loss->y;
     labels.dtype = WB_I32;
@@ -90,9 +90,9 @@ static wb_array *fail_target(const wb_loss *loss) {
                             "WB_I32)",
                             loss->name, type);
     return wb_fail_null(WB_ERROR_SHAPE,
-                        "%s: the prediction has sizes %s, the target %s of %s: its sizes, or "
-                        "integer labels without dimension %d",
-                        loss->name, wb_text_of(loss->p), type, wb_text_of(loss->y), loss->dim);
+                        "%s: the prediction has sizes %s, so the target must have these, or be "
+                        "integer labels without dimension %d, got %s of %s",
+                        loss->name, wb_text_of(loss->p), loss->dim, type, wb_text_of(loss->y));
 }
 
 static wb_array *cross_entropy(wb_loss *loss, wb_array *(*logs)(const wb_loss *loss)) {

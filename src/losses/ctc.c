@@ -94,7 +94,7 @@ static bool fail_label(const ctc *c, int64_t label, int64_t i) {
     return false;
 }
 
-/* Labels are looked at where that costs nothing; *seen says whether. */
+/* Checks the labels if they can be read without waiting; *seen says whether they could. */
 static bool check_labels(const ctc *c, bool *seen) {
     const wb_array *y = c->loss->y, *counts = c->loss->desc->target_lengths;
     *seen = c->U == 0 || (wb_is_readable(y) && (!counts || wb_is_readable(counts)));

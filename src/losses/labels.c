@@ -37,7 +37,7 @@ wb_array *wb_labels_guard(const char *name, wb_array *labels, int64_t classes) {
     return wb_index_guard(what, labels, classes);
 }
 
-/* Of numbers with a NaN among them the largest is NaN. */
+/* The maximum of numbers with a NaN among them is NaN. */
 wb_array *wb_is_answer(wb_array *p) {
     wb_array *largest = wb_maximum_dims(p, 0);
     return wb_eq(largest, largest);

@@ -47,7 +47,7 @@ static const member members[] = {
     MEMBER(CTC, FLAG, zero_infinity, 0, false, 0),
 };
 
-/* Whether the member is another than by default. */
+/* Whether the member differs from its default. */
 static bool is_given(const wb_loss_desc *d, const member *m) {
     static const wb_loss_desc usual = {WB_DEFAULTS_loss.start_ = WB_MADE_};
     const void *at = (const char *)d + m->offset, *other = (const char *)&usual + m->offset;
@@ -111,7 +111,7 @@ static bool check_members(const char *name, const wb_loss_desc *d, unsigned has)
 
 /* ---- prediction and target ---- */
 
-/* All that are given, those that the loss has no use for, too. */
+/* Checks all settings that are given, also those that the loss does not use. */
 static bool may_use_arrays(const char *name, const wb_loss_desc *d) {
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         const void *at = (const char *)d + members[i].offset;
@@ -122,7 +122,7 @@ static bool may_use_arrays(const char *name, const wb_loss_desc *d) {
     return true;
 }
 
-/* No elements, though there may be observations. */
+/* True if there are observations, but each has no elements. */
 static bool has_nothing(const wb_array *p) {
     for (int d = 0; d + 1 < p->ndim; d++)
         if (p->sizes[d] == 0) return true;
@@ -133,7 +133,7 @@ bool wb_check_prediction(const char *name, const wb_array *p, const wb_array *y)
     if (!wb_may_use_array(name, p, "the prediction")) return false;
     if (!y && !wb_failed())
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "%s: the target is NULL, as batch->y is where the loader has no .y", name);
+                      "%s: the target is NULL, as batch->y is when the loader has no .y", name);
     if (!wb_may_use_array(name, y, "the target")) return false;
     if (!wb_dtype_is_float((wb_dtype)p->dtype))
         (void)wb_fail(WB_ERROR_DTYPE, "%s: the prediction %s is %s, not floating", name,
@@ -234,7 +234,7 @@ wb_array *wb_loss_not_ignored(const wb_loss *loss, wb_array *y) {
     const int64_t label = loss->desc->ignore;
     if (label == INT64_MIN) return NULL;
     const int64_t most = y->dtype == WB_U8 ? 255 : y->dtype == WB_BOOL ? 1 : INT64_MAX;
-    if (most < INT64_MAX && (label < 0 || label > most)) return NULL; /* no element can be it */
+    if (most < INT64_MAX && (label < 0 || label > most)) return NULL; /* no element has it */
     return NE(y, NUM((double)label));
 }
 
@@ -256,7 +256,7 @@ static wb_array *given_weights(const wb_loss *loss, const wb_array *terms) {
                         loss->name, wb_text_of(terms), wb_text_of(loss->desc->weights));
 }
 
-/* What terms count by the loss and its desc. False with the error. */
+/* Collects the masks and weights of the terms, from the loss and its desc. False with the error. */
 typedef struct weights {
     wb_array *mask, *real; /* NULL: none */
 } weights;
@@ -292,7 +292,7 @@ static wb_array *by_weights(const weights *w, wb_array *l) {
 
 /* ---- sums and means ---- */
 
-/* What the mean is divided by: each weight as often as there are terms. */
+/* What the mean is divided by: each weight counts once for each term that it belongs to. */
 static wb_array *divisor(const weights *w, const wb_array *l, wb_array *inside) {
     wb_array *all = both(w->real, inside);
     if (w->mask) all = all ? wb_loss_times(w->mask, all) : wb_cast(w->mask, (wb_dtype)l->dtype);

@@ -52,7 +52,7 @@ static wb_array *infonce(wb_loss *loss) {
     wb_array *scale = NUM(1 / temperature);
     wb_array *all = MUL(wb_matmul_transposed(y, p, true, false), scale); /* (j, i) */
     wb_array *own = MUL(along(loss, MUL(p, y)), scale);
-    /* of no vectors no largest is asked for */
+    /* without vectors there is no maximum */
     wb_array *against = loss->p->sizes[1] ? wb_logsumexp(all) : along(loss, all);
     return wb_loss_aggregate(loss, SUB(against, own), NULL);
 }

@@ -6,24 +6,28 @@
 
 #include "formats/flat.h"
 
-/* PyTorch's Linear has the transpose of what Dense has; the parts of GPT-2's weights do not lie
- * along the last dimension. */
+/* Two common cases: the weight of PyTorch's Linear is the transpose of Dense's; and GPT-2's weights
+ * consist of parts that do not lie along the last dimension. */
 const char *wb_advice_on_sizes(const wb_record *r, const wb_array *x) {
     const bool is_cut = r->turn && r->turn->end;
     if (is_cut && r->ndim == x->ndim && wb_count_sizes(r->ndim, r->sizes) == wb_count(x))
-        return ", as many numbers: `along 0` after the part in the table cuts the first dimension";
+        return ", which are as many numbers: perhaps the part is to be cut along another "
+               "dimension: add `along 0` in the rename table";
     const bool is_transpose = r->ndim == 2 && x->ndim == 2 && !r->turn &&
                               r->sizes[0] == x->sizes[1] && r->sizes[1] == x->sizes[0];
-    return is_transpose ? ", which is its transpose: `transpose` in a table of .rename turns it"
-                        : "";
+    return is_transpose
+               ? ", which is its transpose: `transpose` in a rename table (.rename) turns it"
+               : "";
 }
 
-/* Where all names have a word more at their beginning, as DataParallel's "module.". */
+/* Adds a hint if all names begin with the same additional word, such as DataParallel's
+ * "module.". */
 static bool advise_on_prefix(const wb_record *root, const char *path) {
     for (int64_t i = 0; root->names && i < root->count; i++) {
         if (!wb_record_is_container(root->children[i]) || !wb_record_below(root->children[i], path))
             continue;
-        wb_error_add("there is \"%.60s.%.80s\": a row %.60s.** -> ** of .rename removes the prefix",
+        wb_error_add("there is \"%.60s.%.80s\": the row %.60s.** -> ** in a rename table (.rename) "
+                     "removes the prefix",
                      root->names[i], path, root->names[i]);
         return true;
     }
@@ -32,8 +36,8 @@ static bool advise_on_prefix(const wb_record *root, const char *path) {
 
 /* ---- PyTorch ---- */
 
-/* What holds the first array below r, by its path; NULL: nothing does. *counts_from_0: the path has
- * a part "0", as only PyTorch's lists have. */
+/* The record that holds the first array below r, and its path; NULL: there is no array.
+ * *counts_from_0: the path has a part "0", as only PyTorch's lists have. */
 static const wb_record *first_module(const wb_record *r, char path[WB_PATH_BYTES],
                                      bool *counts_from_0) {
     size_t used = 0;
@@ -65,8 +69,8 @@ static bool is_torch(const wb_source *s) {
 
 void wb_advise_on_torch(const wb_source *source) {
     if (is_torch(source))
-        wb_error_add("the names look like PyTorch's: .rename, a table, brings them under the "
-                     "model's, and wb_parse makes the model of its text (docs/files.md)");
+        wb_error_add("the names look like PyTorch's: make the model by wb_parse, and map the names "
+                     "by a rename table, .rename (docs/files.md)");
 }
 
 /* The table's row for the place, where the file's first module has an array of its name. */
@@ -80,11 +84,10 @@ void wb_advise_on_name(const wb_source *source, const char *path, const wb_array
     const bool is_turned = r && r->ndim == 2 && place->ndim == 2 &&
                            r->sizes[0] == place->sizes[1] && r->sizes[1] == place->sizes[0];
     if (r)
-        wb_error_add(
-            "the names look like PyTorch's: a row \"%.60s%.30s -> %.40s%s\" of .rename, and "
-            "so on (docs/files.md)",
-            module, last, path, is_turned ? " transpose" : "");
+        wb_error_add("the names look like PyTorch's: map them by a rename table, .rename, with the "
+                     "row \"%.60s%.30s -> %.40s%s\" and one for each other array (docs/files.md)",
+                     module, last, path, is_turned ? " transpose" : "");
     else
-        wb_error_add("the names look like PyTorch's: .rename, a table, brings them under the "
-                     "model's (docs/files.md)");
+        wb_error_add("the names look like PyTorch's: map them to the model's by a rename table, "
+                     ".rename (docs/files.md)");
 }

@@ -35,7 +35,8 @@ static bool asks(const wb_alignment *a, const wb_load_layer *layer) {
     return wb_user_call_end(&call, "wb_load") && takes;
 }
 
-/* Lists are called "layers", and so is the layer of a SkipConnection: its fields are not items. */
+/* True for an item of a list. Lists are called "layers", but so is the layer of a SkipConnection,
+ * whose fields are not items. */
 static bool is_item(const wb_record *r, int64_t i, const wb_path *path) {
     if (r->type) return false; /* a layer with its fields */
     if (number_of(r, i) > 0) return true;
@@ -122,11 +123,10 @@ int64_t wb_align(wb_alignment *a, const wb_path *path, const wb_record *list,
     const int64_t place = lists ? lists->places[path->index - 1] : WB_UNMATCHED;
     if (place != WB_UNMATCHED || wb_failed()) return place;
     wb_path_text(path, text, sizeof text);
-    (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "%s: fewer layers of %s in the %s take part than in the model: none is left for "
-                  "%s",
-                  a->source->file->path, *source_path ? source_path : "the list", a->source->noun,
-                  text);
+    (void)wb_fail(
+        WB_ERROR_ARGUMENT,
+        "%s: .layers chose fewer layers of %s in the %s than in the model: none is left for %s",
+        a->source->file->path, *source_path ? source_path : "the list", a->source->noun, text);
     return WB_UNMATCHED;
 }
 

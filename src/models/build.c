@@ -59,7 +59,7 @@ const char *wb_part_subject(const wb_part *p, char text[WB_NAME_BYTES + 2]) {
     return text;
 }
 
-/* What a maker of a layer said, with the place in front. */
+/* The error of a layer's maker, with the place in front. */
 static void *name_place(const wb_part *p) {
     char message[700];
     const wb_status status = wb_take_error(message, sizeof message);
@@ -121,7 +121,7 @@ static wb_array *array_of(const wb_part *p, const wb_record *r, bool is_weight) 
     return m->array = wb_to(wb_default_device(), x, .eltype = WB_ELTYPE_PRESERVE);
 }
 
-/* The array of a field, which has to be there; in the struct of a layer it is floating. */
+/* The array of a field, which must be there, and must be floating in the struct of a layer. */
 static wb_array *array_at(const wb_part *p, const char *name) {
     const wb_record *r = wb_part_field(p, name);
     if (!r)
@@ -194,10 +194,10 @@ static wb_layer *build_term(const wb_part *p) {
     const wb_layer_class *k = t->kind == WB_TERM_CALL ? wb_class_named(t->name) : NULL;
     if (k && wb_part_is_new(p) && wb_term_has_hole(t)) return wb_lazy_new(p->building, t);
     if (k) return build_class(p, k);
-    return wb_part_fail(p, WB_ERROR_UNSUPPORTED,
-                        "%.80s is no layer that Weber knows; "
-                        "a layer of your own is made known by wb_register_layer",
-                        t->kind == WB_TERM_CALL ? t->name : "a number");
+    return wb_part_fail(
+        p, WB_ERROR_UNSUPPORTED,
+        "%.80s is not a layer that Weber knows; register a layer of your own by wb_register_layer",
+        t->kind == WB_TERM_CALL ? t->name : "a number");
 }
 
 static wb_layer *build_value(const wb_part *p) {
@@ -216,7 +216,7 @@ static bool same_text(const wb_term *a, const wb_term *b) {
                       memcmp(a->text, b->text, (size_t)a->text_bytes) == 0);
 }
 
-/* A record in two places that is to become the same is one layer. */
+/* A record that is used in two places of the same kind becomes one layer. */
 static wb_layer *build_layer(const wb_part *p) {
     const bool is_shareable = p->record && p->record->count > 0;
     if (is_shareable && has_made(p->building, p->record)) {
@@ -265,15 +265,15 @@ static void *build_entry(const wb_part *p, bool is_tree) {
     return wb_part_fail(p, WB_ERROR_FORMAT, "it needs an array, which the file does not have");
 }
 
-/* What a container is made of: all have keys, or none. */
+/* The contents of a container: either all have keys, or none. */
 typedef struct entries {
     int64_t count, with_keys;
     wb_named *named;
     void **objects;
 } entries;
 
-/* Beside a term: by its key, else by its number, which a map has as a name; NULL: a layer without
- * arrays, of which a file of arrays alone has nothing. */
+/* The record that belongs to a term: found by its key, else by its number, which is its name in a
+ * map. NULL: the layer has no arrays, so a file of arrays alone has no record of it. */
 static const wb_record *child_at(const wb_record *children, const char *key, int64_t i) {
     char number[24];
     (void)snprintf(number, sizeof number, "%lld", (long long)i + 1);
@@ -354,15 +354,16 @@ static bool read_list(const wb_part *p, wb_layer *layer, const wb_field *f, int 
 
 /* ---- the fields of a layer ---- */
 
-/* True if the file has nothing that could be there; of a part, any function says so, too. */
+/* True if the file has nothing that this field could hold; for a child, a function counts as
+ * nothing, too. */
 static bool is_absent(const wb_part *p, const wb_field *f) {
     const wb_record *r = wb_part_field(p, f->name);
     if (is_nothing(r)) return true;
     return f->part && r->kind == WB_RECORD_STRUCT && wb_flux_class(r) != f->part;
 }
 
-/* What has a setting that says so is there as the text has it, or, in a struct, as the struct has
- * it. False with the error recorded where text and file differ. */
+/* Whether a field that a setting can remove is there: by the text, or, in a struct, by the struct.
+ * False with the error recorded if text and file differ. */
 static bool is_wanted(const wb_part *p, wb_layer *layer, const wb_field *f, bool *wanted) {
     const bool absent = is_absent(p, f);
     const wb_field *presence = p->term ? NULL : wb_field_presence(layer->class_, f);
@@ -377,7 +378,8 @@ static bool is_wanted(const wb_part *p, wb_layer *layer, const wb_field *f, bool
     return false;
 }
 
-/* A new one: what the text says is zeros; the others are made when the layer is completed. */
+/* Makes the field of a new layer: zeros where the text says so; others are made when the layer is
+ * completed. */
 static bool make_array(const wb_part *p, wb_layer *layer, const wb_field *f) {
     const wb_term *own = wb_term_keyed(p->term, f->name);
     if (!own || !is_array_term(own)) return true;
@@ -385,7 +387,7 @@ static bool make_array(const wb_part *p, wb_layer *layer, const wb_field *f) {
     return (*wb_field_array(layer, f) = wb_hold(zeros_of(&part))) != NULL;
 }
 
-/* What the layer's class needs, or what is written, is there. */
+/* Checks that all that the layer's class needs, or the text names, is there. */
 static bool read_array(const wb_part *p, wb_layer *layer, const wb_field *f) {
     bool wanted;
     if (wb_part_is_new(p)) return make_array(p, layer, f);
@@ -396,7 +398,7 @@ static bool read_array(const wb_part *p, wb_layer *layer, const wb_field *f) {
     return (*wb_field_array(layer, f) = wb_hold(array_at(p, f->name))) != NULL;
 }
 
-/* Either all of those with one WITHOUT, or none. */
+/* The fields with one WITHOUT must all be there, or none. */
 static bool check_arrays(const wb_part *p, const wb_layer *layer) {
     for (int i = 0; i < layer->class_->field_count; i++) {
         const wb_field *f = &layer->class_->fields[i];
@@ -433,7 +435,7 @@ static bool read_child(const wb_part *p, wb_layer *layer, const wb_field *f, con
     return (*wb_field_child(layer, f) = child) != NULL;
 }
 
-/* What text may name: neither what stands in Flux's structs alone nor parts, which it never has. */
+/* True for fields that a text may name: not those that only Flux's structs have, and not parts. */
 static bool is_in_text(const wb_field *f) {
     return f->name && !f->part && f->kind != WB_FIELD_OTHER && f->kind != WB_FIELD_HIDDEN;
 }
@@ -491,7 +493,8 @@ static bool fail_term(const wb_part *p, const wb_layer_class *k, const wb_term *
     return false;
 }
 
-/* Nothing is written that is not known, and nothing twice; a list takes what is left. */
+/* Fails if the text has an argument that is not known, or one twice; a list takes all that is
+ * left. */
 static bool check_terms(const wb_part *p, const wb_layer_class *k, int64_t positional) {
     for (int i = 0; i < k->field_count; i++)
         if (k->fields[i].kind == WB_FIELD_LIST && k->fields[i].spread) return true;
@@ -507,7 +510,8 @@ static bool check_terms(const wb_part *p, const wb_layer_class *k, int64_t posit
     return true;
 }
 
-/* First what says which arrays there are, then these, and what counts dimensions last. */
+/* The order of reading: settings that say which arrays there are, the arrays, and last the settings
+ * that depend on the number of dimensions. */
 static int stage_of(const wb_field *f) {
     if (f->kind == WB_FIELD_BOOL) return 0;
     if (!wb_field_is_setting(f)) return 1;

@@ -106,7 +106,7 @@ static int descending(const void *a, const void *b) {
 
 static DIR *open_folder(const series *s) { return opendir(*s->folder ? s->folder : "."); }
 
-/* False with an error; a folder that is not there is empty. */
+/* False with an error; a folder that does not exist counts as empty. */
 static bool list(const series *s, numbers *n) {
     DIR *folder = open_folder(s);
     if (!folder && errno == ENOENT) return true;
@@ -154,7 +154,7 @@ static void remove_old(const series *s, int64_t number, int64_t keep) {
     wb_release(n.items);
 }
 
-/* What another training writes into the same folder at this moment stays. */
+/* Files that another training is writing into the same folder are left alone. */
 static void remove_halves(const series *s) {
     DIR *folder = open_folder(s);
     for (const struct dirent *e; folder && (e = readdir(folder));) {
@@ -179,7 +179,7 @@ wb_status wb_checkpoint_save_make(const char *path, int64_t number, int64_t keep
                        "%lld",
                        (long long)number, (long long)keep);
     if (!wb_may_use_named("wb_checkpoint_save", count, objects)) return WB_ERROR_ARGUMENT;
-    wb_status status = wb_gather_objects(count, objects); /* whatever becomes of the file */
+    wb_status status = wb_gather_objects(count, objects); /* whether or not the file was written */
     const bool is_here = status == WB_OK && wb_are_gathered_here(count, objects);
     if (is_here && (!parse(path, &s) || !path_of(&s, number, "", name) || !make_folder(&s)))
         status = wb_error_status();
@@ -188,7 +188,7 @@ wb_status wb_checkpoint_save_make(const char *path, int64_t number, int64_t keep
     if (status != WB_OK || !is_here) return status;
     remove_old(&s, number, keep ? keep : KEEP);
     remove_halves(&s);
-    wb_clear_error(); /* what could not be tidied up is no loss */
+    wb_clear_error(); /* failing to remove old files is not an error */
     return WB_OK;
 }
 
@@ -201,7 +201,7 @@ static void set_aside(const series *s, const numbers *n, int64_t count) {
             (void)rename(from, to);
 }
 
-/* The first that is whole; its place among the numbers in *at. */
+/* Opens the first file that is complete; *at becomes its place among the numbers. */
 static wb_status load_newest(const series *s, const numbers *n, int64_t count,
                              const wb_named *objects, int64_t *at) {
     char path[PATH_MAX], why[WB_MESSAGE_BYTES] = "";

@@ -15,8 +15,8 @@ typedef struct conversion {
     int64_t widened; /* arrays of bf16 that became f32 */
 } conversion;
 
-/* What a table turns, and bf16 where the format has none, is written from an array of its own,
- * which belongs to the scope. */
+/* Arrays that a table rearranges, and bf16 if the format lacks it, are written from a copy, which
+ * belongs to the scope. */
 static bool make_array(wb_record *r, void *context) {
     conversion *c = context;
     const bool is_widened =
@@ -40,14 +40,14 @@ static void drop_child(wb_record *root, const wb_record *child) {
     }
 }
 
-/* Wrappers of Flux's give way to what they wrap: Zygote.Params to its list of arrays. */
+/* Replaces Flux's wrappers by what they wrap: Zygote.Params by its list of arrays. */
 static bool unwrap(wb_record *r, void *unused) {
     (void)unused;
     for (int64_t i = 0; i < r->count; i++) r->children[i] = wb_flux_unwrapped(r->children[i]);
     return true;
 }
 
-/* Texts of the root go where the format has texts. */
+/* Moves texts of the root to the place that the format has for texts. */
 static bool move_texts(wb_file *file, wb_record *root) {
     const wb_record *old = file->metadata;
     wb_record *texts = wb_record_new(&file->arena, WB_RECORD_MAP);
@@ -73,7 +73,7 @@ static int by_text(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Of the models that have their text, leaves out what the text says. */
+/* Leaves out of models with a text what the text says already. */
 static bool leave_out_settings(wb_file *file, const wb_format *format, wb_record *root) {
     wb_left_out settings = {.count = 0};
     const wb_record *texts = file->metadata;
@@ -91,7 +91,8 @@ static bool leave_out_settings(wb_file *file, const wb_format *format, wb_record
     return good && !wb_failed();
 }
 
-/* Takes out what the format cannot hold; of a model that has its text, the text has the values. */
+/* Takes out what the format cannot hold. The values of a model with a text are not lost: the text
+ * has them. */
 static bool leave_out(wb_file *file, const wb_format *format, wb_record *root, wb_left_out *out) {
     const bool has_only_arrays = format->has_metadata && !format->has_values;
     if (has_only_arrays && root->names &&
@@ -106,7 +107,7 @@ static bool is_table(wb_record *record, void *context) {
            record->kind == WB_RECORD_STRUCT;
 }
 
-/* Tables alone, with nothing in them. */
+/* True for maps with nothing but empty maps in them. */
 static bool is_empty(wb_record *root) { return wb_record_walk(root, is_table, NULL); }
 
 static wb_status convert(wb_file *file, const wb_format *format, const char *to,

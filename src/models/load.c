@@ -46,9 +46,9 @@ static bool is_list_of_arrays(const wb_record *r) {
     return true;
 }
 
-/* The child of that name; without a name, the one at index, from 1, which a map calls by its
- * number: of layers without arrays it has none. A struct that is not known has its fields by index
- * alone. */
+/* The child of that name; without a name, the one at index, from 1. In a map the number is the
+ * name, since layers without arrays are missing there. Fields of an unknown struct are found by
+ * index only. */
 static const wb_record *child_at(const wb_record *r, const wb_path *path) {
     char number[24];
     (void)snprintf(number, sizeof number, "%lld", (long long)path->index);
@@ -60,7 +60,8 @@ static const wb_record *child_at(const wb_record *r, const wb_path *path) {
     return by_index ? wb_record_at(r, path->index - 1) : NULL;
 }
 
-/* The step of a path in the source: an item of the model's list may meet another one there. */
+/* One step of a path in the source, where an item of a list may have another number than in the
+ * model. */
 static wb_path step_there(loading *l, const wb_record *outer, const wb_path *path,
                           const char *outer_path) {
     wb_path there = {.name = path->name, .index = path->index};
@@ -135,7 +136,7 @@ static bool fits(const loading *l, const entry *e) {
     return false;
 }
 
-/* What the model was made without may be zeros there. */
+/* An array that the model was made without may be there if it is zeros. */
 static bool may_be_absent(const loading *l, const entry *e) {
     const wb_source *s = l->source;
     wb_array *x = wb_record_array(s->file, e->record);
@@ -301,7 +302,8 @@ static bool all_taken(extras *x, const wb_record *place, const wb_path *path) {
     return false;
 }
 
-/* What .partial passes over. A place that became zeros beside it may have another name there. */
+/* Tells which arrays .partial leaves out. If a place becomes zeros in the same load, perhaps one of
+ * them is its array under another name. */
 static void tell_extras(const extras *x) {
     const loading *l = x->loading;
     const entry *zeros = NULL;
@@ -389,8 +391,8 @@ static const wb_record *step(const wb_record *r, const char **path) {
     return found ? wb_flux_look(found) : NULL;
 }
 
-/* What is at a path as messages have it, which pass over wrappers and know the names of Flux's
- * fields; NULL: nothing. */
+/* The record at a path of a message, which leaves out wrappers and uses the names of Flux's fields;
+ * NULL: there is none. */
 static const wb_record *record_at(const wb_record *r, const char *path) {
     while (r && *path) r = step(r, &path);
     return r;
@@ -404,7 +406,7 @@ static const wb_record *model_of(const wb_file *file, const char *key) {
     return r ? r : wb_record_find(file, file->root, key);
 }
 
-/* How far an attempt at one place of the file came. */
+/* How far an attempt to load from one place of the file got. */
 typedef struct attempt {
     bool may_be_whole; /* the root may be the model, too, as where names of PyTorch's begin with
                           "model." */
@@ -427,7 +429,7 @@ static wb_status load_from(const wb_load_desc *desc, const char *key, attempt *a
     return status;
 }
 
-/* With the error of what has failed before, unless the table was meant for this. */
+/* Fails with the error of the earlier attempt, unless the table was meant for this one. */
 static wb_status load_whole(const wb_load_desc *desc, const attempt *below) {
     wb_error_aside first;
     attempt whole = {.may_be_whole = false};
@@ -513,7 +515,7 @@ static const char *text_named(const wb_record *map, const char *name) {
     return NULL;
 }
 
-/* What wb_save wrote beside the model; NULL: nothing. */
+/* The text of the structure that wb_save wrote beside the model; NULL: there is none. */
 static const char *structure_of(wb_file *file, const char *key) {
     const char *name = wb_structure_key(key, &file->arena);
     const char *text = name ? text_named(file->metadata, name) : NULL;

@@ -18,7 +18,7 @@ enum { PATH_TEXT = 512 };
 /* Numbers that an object will have. */
 typedef struct numbers {
     void *object;
-    const wb_saved *saved; /* NULL: object is an optimiser */
+    const wb_saved *saved; /* NULL: the object is an optimiser */
     void *values;
     struct numbers *next;
 } numbers;
@@ -130,8 +130,8 @@ static bool fail_at(const loading *l, const char *path) {
     return false;
 }
 
-/* The number of the file over the one at `at`; false where it cannot be one or, fixed, is
- * another. */
+/* Replaces the number at `at` by the file's; false if the file's is not valid, or differs although
+ * the number is fixed. */
 static bool read_number(const loading *l, const char *path, const wb_saved_number *number,
                         void *at) {
     const whole_path whole = path_of("%s.%s", path, number->name);
@@ -144,8 +144,8 @@ static bool read_number(const loading *l, const char *path, const wb_saved_numbe
     memcpy(&ours, at, size_of(number));
     char texts[2][40];
     if (number->is_fixed && memcmp(&theirs, &ours, size_of(number)) != 0) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is %s in the file, here it is %s", l->file->path,
-                      whole.text, text_of(number, theirs, texts[0], sizeof texts[0]),
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is %s in the file, but must be %s here",
+                      l->file->path, whole.text, text_of(number, theirs, texts[0], sizeof texts[0]),
                       text_of(number, ours, texts[1], sizeof texts[1]));
         return false;
     }
@@ -263,7 +263,8 @@ static bool read_rule(const loading *l, const char *path, wb_rule *rule) {
     return fail_rule(l, path, "a longer chain", "a shorter one");
 }
 
-/* A group that has no rule of its own in the file, where the optimiser has the rows of another. */
+/* Checks a group that has no rule of its own in the file: the optimiser must not have one with
+ * other rows. */
 static bool same_rows(const loading *l, const char *path, const wb_rule *ours,
                       const wb_rule *theirs) {
     if (memcmp(ours->links, theirs->links, sizeof ours->links) == 0) return true;
@@ -282,12 +283,12 @@ typedef struct walker {
 
 static bool is_array(const loading *l, const wb_record *r, const char *path) {
     if (r->kind == WB_RECORD_ARRAY) return true;
-    (void)wb_fail(WB_ERROR_SHAPE, "%s: %s must be an array, but is none in the file", l->file->path,
-                  path);
+    (void)wb_fail(WB_ERROR_SHAPE, "%s: %s must be an array, but is not one in the file",
+                  l->file->path, path);
     return false;
 }
 
-/* What this rank keeps of it, in the type of `kept`, as every state is of the sizes of its
+/* This rank's part of the state, in the type of `kept`. The file's state must have the sizes of its
  * array. */
 static wb_array *state_at(const loading *l, const char *path, const wb_tie_group *group,
                           const wb_array *like, const wb_array *kept) {
@@ -330,7 +331,7 @@ static bool plan_group(const walker *w, int64_t g, const char *path) {
     return true;
 }
 
-/* The member's group by its first member; the others have to say the same. */
+/* Reads a group at its first member; at the others the file must have the same record. */
 static bool plan_member(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
     const walker *w = (walker *)(void *)visitor;
     const wb_optimiser *o = w->optimiser;

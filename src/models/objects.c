@@ -127,7 +127,7 @@ static wb_record *record_of_state(wb_tree_maker *b, wb_array *const *slot) {
     return wb_tree_remember(b, group, r);
 }
 
-/* The fifth and sixth entry: the scale of the loss, and since how many good steps it is that. */
+/* The fifth and sixth entry: the loss scale, and the number of good steps since it last changed. */
 static bool add_scale(wb_tree_maker *b, wb_record *r, wb_optimiser *o) {
     static const char *const names[] = {"loss_scale", "loss_scale_steps"};
     wb_array *const numbers[] = {o->scale, o->streak};

@@ -30,7 +30,8 @@ static bool has_hole(const wb_term *term) {
     return false;
 }
 
-/* The layer whose sizes are asked for: WeightNorm needs the arrays of its own when it is made. */
+/* The layer whose sizes are inferred: for a WeightNorm its inner layer, whose arrays it needs when
+ * it is made. */
 static const wb_term *sized_term(const wb_term *term) {
     while (term->first && term->first->kind == WB_TERM_CALL &&
            wb_class_named(term->name) == &wb_weight_norm_class)
@@ -100,7 +101,7 @@ static wb_layer *real_of(void *user, wb_layer *layer) {
 
 /* ---- the model ---- */
 
-/* Arrays that are made meanwhile draw random numbers that nobody else may draw again. */
+/* Arrays that are made here draw random numbers, so the counter is not set back. */
 static bool send_input_through(const wb_parse_desc *d, wb_layer *model) {
     wb_outputsize_desc sizes = {.pad_batch = d->pad_batch, .dtype = d->dtype};
     memcpy(sizes.inputs[0], d->input, sizeof d->input);

@@ -68,12 +68,13 @@ static bool can_turn(const renamer *n, const wb_record *r, const wb_rename_row *
                   row->line, name,
                   is_array   ? wb_sizes_text(r->ndim, r->sizes)
                   : has_type ? "of a type that Weber does not have, "
-                             : "no array",
+                             : "not an array",
                   has_type ? r->type : "", why ? ", and " : "", why ? why : "");
     return false;
 }
 
-/* What the arrays that turn->of has room for become; as yet of the type and sizes of the first. */
+/* The array that is made from the arrays in turn->of; so far with the type and sizes of the
+ * first. */
 static wb_record *turned_record(renamer *n, wb_record *first, int count, wb_turn **turn) {
     wb_arena *arena = &n->file->arena;
     wb_record *record = wb_record_new(arena, WB_RECORD_ARRAY);
@@ -182,7 +183,7 @@ static bool add_entry(renamer *n, wb_record *r, const char *path) {
     return wb_flat_add(&n->flat, (wb_flat_entry){.path = path, .record = r, .offset = r->offset});
 }
 
-/* What the row makes of a leaf, whose new name is text. */
+/* Applies the row to a leaf, whose new name is text. */
 static bool add_renamed(renamer *n, wb_record *r, const wb_rename_row *row, const char *name,
                         const char *text) {
     if (!row->to) return true;
@@ -194,7 +195,7 @@ static bool add_renamed(renamer *n, wb_record *r, const wb_rename_row *row, cons
     return row->is_joined ? add_piece(n, (piece){path, r, row}) : add_entry(n, r, path);
 }
 
-/* The first row counts, and those with the same left side. */
+/* Applies the first row that matches, and later ones with the same left side. */
 static bool add_leaf(renamer *n, wb_record *r, const char *name) {
     char text[WB_RENAME_BYTES];
     const wb_rename_row *row = wb_rename_find(&n->table, NULL, name, text);
@@ -218,8 +219,8 @@ static const char *path_of_child(renamer *n, const wb_record *r, int64_t i, cons
     return path;
 }
 
-/* What is shared is gone through in each of its places; the arena bounds how often. Recursive: no
- * tree is deeper than WB_RECORD_DEPTH. */
+/* A shared record is visited in each of its places; the arena limits how often. Recursive: no tree
+ * is deeper than WB_RECORD_DEPTH. */
 static bool add_leaves(renamer *n, const wb_record *r, const char *parent) {
     for (int64_t i = 0; i < r->count; i++) {
         wb_record *child = wb_flux_unwrapped(r->children[i]);
@@ -243,16 +244,16 @@ static bool is_taken(const renamer *n, const char *name) {
     return false;
 }
 
-/* The first pattern that takes no name, whether or not an earlier row does. */
+/* The first pattern that matches no name, even without regard to earlier rows. */
 static void note_pattern(const renamer *n, const wb_rename_row *row, const char *names) {
     char text[700];
     if (n->file->rename_note || !row->to) return;
     for (int64_t i = 0; i < n->flat.count; i++)
         if (wb_rename_row_takes(row, old_name(&n->flat.entries[i]))) return;
-    const int length = snprintf(text, sizeof text,
-                                "rename table, line %d: \"%.200s\" takes no name of the file; "
-                                "there is %s",
-                                row->line, row->from, names);
+    const int length =
+        snprintf(text, sizeof text,
+                 "rename table, line %d: \"%.200s\" matches no name of the file; there is %s",
+                 row->line, row->from, names);
     n->file->rename_note = wb_arena_text(&n->file->arena, text, (size_t)length);
 }
 

@@ -53,7 +53,7 @@ static bool word_is(const word *w, const char *text) {
 /* Bytes of the star or stars here; 0: another character. */
 static size_t star_bytes(const char *at) { return *at != '*' ? 0 : at[1] == '*' ? 2 : 1; }
 
-/* -1: two stand side by side, where nobody could say which takes what. */
+/* -1: two are side by side, so that it is unclear which one takes what. */
 static int count_stars(const char *pattern) {
     int count = 0;
     for (size_t bytes; *pattern; pattern += bytes ? bytes : 1) {
@@ -166,7 +166,7 @@ static wb_status take_options(parser *p, wb_rename_row *row) {
     if (status != WB_OK || is_line_end(p)) return status;
     return fault(p, p->at == begin ? "after the names, only transpose, permute, flip, part or into "
                                      "may follow"
-                                   : "there is something after the row's end");
+                                   : "unexpected text after the row's end");
 }
 
 static wb_status check_stars(const parser *p, const wb_rename_row *row) {
@@ -226,14 +226,14 @@ typedef struct capture {
     size_t length;
 } capture;
 
-/* A star that may take one character more; pattern is what follows it. NULL: there is none. */
+/* A star that may take more characters; pattern is what follows it. NULL: there is none. */
 typedef struct retry {
     const char *pattern;
     int star;
 } retry;
 
-/* The star that may still grow does: the last *, if no dot is in the way, else the last **. False:
- * neither can. */
+/* Lets one star take one character more: the last *, unless that character is a dot, else the last
+ * **. False: neither can. */
 static bool grow(retry *one, retry *many, capture *captures, const char **pattern, const char **at,
                  int *star) {
     const capture *last = &captures[one->star];
@@ -283,8 +283,8 @@ static void put(output *out, const char *text, size_t length) {
     out->used += length;
 }
 
-/* "+1" or "-1" at sign: the captured number that much larger. False: it is none, or would be
- * negative. */
+/* Adds the "+1" or "-1" at sign to the captured number. False: the text is not a number, or the
+ * result would be negative. */
 static bool put_sum(output *out, const capture *c, const char *sign, size_t digits) {
     char text[24];
     const int64_t value = number_of(c->begin, c->length), step = number_of(sign + 1, digits);

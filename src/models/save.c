@@ -35,8 +35,8 @@ static wb_record *record_of_objects(wb_tree_maker *b, int64_t count, const wb_na
     return root;
 }
 
-/* Where a format has arrays alone, the values of a model are left out: its text has them. Those of
- * a tree are left out with a warning, all others are the format's to refuse. */
+/* If a format has arrays only, the values of a model are left out, since its text has them. Those
+ * of a tree are left out with a warning; the format refuses all others. */
 static bool leave_out_values(wb_tree_maker *b, const wb_format *format, const char *path,
                              wb_record *root, const wb_named *objects) {
     wb_left_out out = {.count = 0}, settings = {.count = 0};
@@ -52,7 +52,7 @@ static bool leave_out_values(wb_tree_maker *b, const wb_format *format, const ch
     return true;
 }
 
-/* A function that has no name stands there as WB_NAMELESS. */
+/* Warns of a function without a name, which the text has as WB_NAMELESS. */
 static void warn_of_nameless(const char *name, const char *text) {
     const size_t bytes = strlen(WB_NAMELESS);
     for (const char *at = text; (at = strstr(at, WB_NAMELESS)); at += bytes) {
@@ -66,7 +66,7 @@ static void warn_of_nameless(const char *name, const char *text) {
     }
 }
 
-/* What each model can be made again from, as texts by name, and the texts that were given. */
+/* The metadata: the text of each model's structure, by name, and the texts that were given. */
 static wb_record *record_of_texts(wb_tree_maker *b, int64_t count, const wb_named *objects) {
     wb_record *texts = wb_record_new(&b->arena, WB_RECORD_MAP);
     if (!texts || !wb_record_room(&b->arena, texts, count, true)) return NULL;
@@ -89,7 +89,7 @@ static wb_record *record_of_texts(wb_tree_maker *b, int64_t count, const wb_name
     return texts;
 }
 
-/* One map of the children of both. */
+/* One map with the children of both. */
 static wb_record *joined(wb_tree_maker *b, const wb_record *x, const wb_record *y) {
     wb_record *both = wb_record_new(&b->arena, WB_RECORD_MAP);
     if (!both || !wb_record_room(&b->arena, both, x->count + y->count, true)) return NULL;

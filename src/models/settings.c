@@ -146,7 +146,7 @@ static bool fail_unknown(const source *s, const char *what, const char *name) {
 
 static int64_t or_none(int64_t number) { return number ? number : WB_NONE_; }
 
-/* Its range is looked at when the layer is complete. */
+/* The range is checked when the layer is complete. */
 static bool is_number(const wb_term *t, const wb_record *r) {
     return t ? t->kind == WB_TERM_INTEGER : r->kind == WB_RECORD_INTEGER;
 }
@@ -174,7 +174,7 @@ static int numbers_of(const source *s, int most, int64_t *numbers) {
     return -1;
 }
 
-/* A 0 is one: where it is out of range it does not stand for the default. */
+/* A 0 in the file is a value, and never stands for the default. */
 static bool read_integer(const source *s) {
     const wb_field *f = s->to.field;
     if (numbers_of(s, 1, s->to.numbers) != 1) return fail(s, "whole number");
@@ -273,7 +273,7 @@ static bool read_choice(const source *s) {
     const bool is_struct = t || r->kind == WB_RECORD_STRUCT;
     if (!is_struct && (s->to.field->parameter || r->count == 0)) return true; /* () in Flux.state */
     *choice = name ? wb_choice_named(s->to.field, name) : -1;
-    return *choice >= 0 || fail_unknown(s, "is none that Weber has", name);
+    return *choice >= 0 || fail_unknown(s, "is not one that Weber has", name);
 }
 
 static bool read_bool(const source *s) {
@@ -379,8 +379,8 @@ static bool read_mode_term(const source *s) {
     return (t->integer ? wb_train_mode(s->layer) : wb_test_mode(s->layer)) == WB_OK;
 }
 
-/* testmode! and trainmode! are kept; before there was a third, true was what every layer began
- * with. */
+/* testmode! and trainmode! are kept. In old versions, which had no automatic mode, true was the
+ * initial value of every layer, so it means automatic. */
 static bool read_mode(const source *s) {
     const wb_record *r = s->record;
     if (s->term) return read_mode_term(s);

@@ -34,7 +34,7 @@ static void print_key(wb_text *out, const char *key) {
 
 static void print_layer(wb_text *out, const wb_layer *layer);
 
-/* In a tuple, which is what arrays stand in. */
+/* Prints arrays, in a tuple. */
 static void print_array(wb_text *out, const wb_array *x) {
     const char *type = wb_bson_name_of_dtype((wb_dtype)x->dtype);
     wb_text_add(out, "zeros(%s", type ? type : "BFloat16");
@@ -60,7 +60,7 @@ static void print_list(wb_text *out, const wb_layer_list *list) {
     }
 }
 
-/* What stands in front of the next entry. */
+/* Prints what is between entries. */
 typedef struct commas {
     wb_text *out;
     const char *next;
@@ -90,7 +90,7 @@ static int print_settings(commas *c, const wb_layer *layer) {
     return count;
 }
 
-/* The other fields; an array stands in text where no setting says what it is. */
+/* The other fields; arrays are printed if no setting describes them. */
 static void print_field(commas *c, const wb_layer *layer, const wb_field *f, bool has_settings) {
     if (f->kind == WB_FIELD_CHILD && !f->part && !f->positional) {
         print_entry(begin_entry(c), f->name, *wb_field_child(layer, f), NULL);
@@ -171,7 +171,7 @@ static void print_tie(wb_text *out, const char *path, const place *first, int nd
     wb_text_byte(out, ')');
 }
 
-/* An array that has another one's memory in another order of dimensions. */
+/* Prints an array that shares another one's memory in another order of dimensions. */
 static bool find_tie(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
     ties *t = (ties *)(void *)visitor;
     char text[WB_PATH_BYTES];

@@ -43,7 +43,7 @@ wb_record *wb_tree_of_array(wb_tree_maker *b, wb_array *x) {
 
 /* ---- layers ---- */
 
-/* What is not there is false, as Flux says bias = false. */
+/* An array that is not there is written as false, as in Flux's bias = false. */
 static wb_record *record_of(wb_tree_maker *b, wb_layer *layer, wb_array *const *slot) {
     if (layer) return wb_tree_of_layer(b, layer);
     if (!slot || !*slot) return wb_record_new(&b->arena, WB_RECORD_BOOL);
@@ -84,8 +84,8 @@ const wb_field *wb_class_field(const wb_layer_class *k, const char *name) {
     return NULL;
 }
 
-/* True for what older versions of Flux had, and what Flux never had: there only with a setting that
- * is no field of its struct. */
+/* True for fields that only older versions of Flux had, or that Flux never had: those with a
+ * setting that is not a field of Flux's struct. */
 static bool is_left_out(const wb_layer *layer, const wb_field *field) {
     const wb_field *presence = wb_field_presence(layer->class_, field);
     return presence && presence->usual == 0 && presence->text_only && wb_is_without(layer, field);
@@ -134,7 +134,7 @@ wb_record *wb_tree_of_layer(wb_tree_maker *b, wb_layer *layer) {
 
 /* ---- trees ---- */
 
-/* No deeper than the model that the state is of. */
+/* Recursive: not deeper than the model of the state. */
 static wb_record *record_of_record(wb_tree_maker *b, wb_record *r) {
     if (r->kind == WB_RECORD_ARRAY) return wb_tree_of_array(b, r->array);
     if (r->count == 0) return r;

@@ -2,7 +2,8 @@
  * dimension; if there are several runs, the same is done with the elements at these positions. */
 #include "ops/check.h"
 
-/* A dimension of more than MOST elements is looked through in runs: devices give each an item. */
+/* A dimension of more than MOST elements is searched in runs, and devices search each run by an
+ * item. */
 enum { MOST = 1024, RUN = 256 };
 
 static wb_array *in_runs(wb_array *x, int dim, int64_t run) {

@@ -144,11 +144,10 @@ static bool take_mask_and_bias(wb_attention_desc *d, const shape *s) {
     if (d->bias && !fits("bias", d->bias, ndim, scores)) return false;
     if (d->mask && !fits("mask", d->mask, ndim, scores)) return false;
     if (d->bias && d->bias->dtype == WB_BOOL) {
-        (void)wb_fail(
-            WB_ERROR_DTYPE,
-            "attention: bias is added to the scores, but %s is bool: .mask takes it, true "
-            "where a key is seen",
-            wb_text_of(d->bias));
+        (void)wb_fail(WB_ERROR_DTYPE,
+                      "attention: bias is added to the scores, but %s is bool: give it as .mask, "
+                      "true where a query may see a key",
+                      wb_text_of(d->bias));
         return false;
     }
     if (d->mask && d->mask->dtype != WB_BOOL) {
@@ -162,7 +161,7 @@ static bool take_mask_and_bias(wb_attention_desc *d, const shape *s) {
 
 /* ---- as products and a softmax, whose scores are stored ---- */
 
-/* What both take. */
+/* The arguments that both calls have. */
 typedef struct operands {
     wb_array *q, *k, *v, *mask, *bias; /* the last two of four dimensions, or NULL */
     bool causal;
@@ -293,7 +292,7 @@ static wb_array *attention_node(const operands *o, const shape *s) {
 
 enum { Y = 3, SUMS, DY, FORWARD_INPUTS = 3, BACKWARD_INPUTS = 6 }; /* and mask and bias */
 
-/* What a node was made of; `count` inputs come before mask and bias. */
+/* The description of a node; `count` inputs come before mask and bias. */
 static void read_node(const wb_array *node, int count, operands *o, shape *s) {
     const wb_attention_call *c = wb_attention_of(node);
     wb_array *const *in = node->inputs;
@@ -358,7 +357,7 @@ static wb_array *backward_node(wb_array *o, wb_array *g) {
                              inputs, 0, NULL, wb_payload_ref(o->payload));
 }
 
-/* The cotangent of a bias is the scores' cotangent, so that this is stored then. */
+/* The cotangent of a bias is that of the scores, which is stored in this case. */
 void wb_vjp_attention(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     operands all;
     shape s;

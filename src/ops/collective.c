@@ -17,13 +17,14 @@ wb_collective wb_collective_of(const wb_array *node) {
 
 /* ---- making nodes ---- */
 
-/* The others may read what this rank has not read when it ends. */
+/* At exit: the other ranks may need collectives whose results this rank never reads. */
 static void compute_the_rest(void) {
     if (!wb_failed()) (void)wb_settle_effects();
 }
 
-/* A collective that is refused counts, too: if this rank alone made the mistake, its numbers differ
- * from the others' from here on, so that nothing is added to something else. */
+/* A collective that is refused counts, too. If only this rank made the mistake, its collectives
+ * have other numbers than the other ranks' from here on, so that different arrays are never
+ * added. */
 static wb_array *counted(wb_array *result) {
     if (!result && wb_ranks_count() > 1 && !wb_thread_get()->is_sizing) (void)wb_ranks_number();
     return result;
@@ -184,7 +185,7 @@ static wb_array *where(bool wants_root, const wb_array *o, wb_array *g) {
     return SELECT(wb_full_make(WB_BOOL, is_root == wants_root, 0, NULL), g, NUM(0));
 }
 
-/* g in equal shares to the ranks whose x is the result o, on every rank the same o and g. */
+/* Gives equal shares of g to the ranks whose x is the result o; all ranks have the same o and g. */
 static wb_array *shares(wb_array *x, wb_array *o, wb_array *g) {
     wb_array *holds = wb_cast(EQ(x, o), (wb_dtype)g->dtype);
     return DIV(MUL(g, holds), wb_allreduce(holds, WB_REDUCE_SUM));

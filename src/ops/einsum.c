@@ -15,7 +15,7 @@ typedef struct sum {
     int array_of[LETTERS]; /* where a letter was first seen, from 1; 0: not yet */
 } sum;
 
-/* An array, and what its dimensions are called. */
+/* An array and the letters of its dimensions. */
 typedef struct operand {
     wb_array *x;
     char letters[LETTERS];
@@ -72,7 +72,7 @@ static bool read_text(sum *s, const char *text) {
     return true;
 }
 
-/* Without "->": the letters that stand once, in their order. */
+/* Without "->" the result has the letters that appear once, in their order. */
 static void complete_result(sum *s) {
     for (char c = 'A'; !s->has_out && c <= 'z'; c++) {
         const char *first = is_letter(c) ? strchr(s->in, c) : NULL;
@@ -133,7 +133,7 @@ static int place_of(const operand *o, char letter) {
     return (int)(strchr(o->letters, letter) - o->letters);
 }
 
-/* The dimensions in the order of these letters, which are all of its own. */
+/* Permutes the dimensions to the order of these letters, which are all that it has. */
 static wb_array *permuted(const operand *o, const char *letters) {
     int64_t dims[WB_MAX_DIMS];
     const int ndim = (int)strlen(letters);
@@ -192,7 +192,7 @@ static bool sum_others(operand *o, const char *out, const char *rest, const char
 
 /* ---- two arrays ---- */
 
-/* Letters by where they stand: in one array alone, in both and summed, in both and kept. */
+/* The letters in three groups: in one array only, in both and summed, in both and kept. */
 typedef struct parts {
     char left[LETTERS], right[LETTERS], summed[LETTERS], batch[LETTERS];
 } parts;

@@ -58,7 +58,8 @@ wb_array *wb_node_described(wb_op op, wb_dtype dtype, int ndim, const int64_t *s
 
 static bool is_weak(const wb_array *x) { return (x->flags & WB_NODE_WEAK) != 0; }
 
-/* Numbers that are not constants, or arithmetic of numbers: beside whole numbers they are f32. */
+/* C numbers that are not constants, or arithmetic of C numbers: with arrays of integers they count
+ * as f32. */
 static wb_dtype weak_beside(wb_dtype dtype) { return wb_dtype_is_float(dtype) ? dtype : WB_F32; }
 
 static wb_dtype meet(const wb_array *x, const wb_array *y) {
@@ -126,7 +127,7 @@ static wb_array *binary(wb_op op, wb_type_class type_class, wb_array *x, wb_arra
         return refuse_type(op, x->dtype == WB_BOOL ? (wb_dtype)y->dtype : (wb_dtype)x->dtype);
     wb_array *node = wb_binary_node(op, dtype, x, y);
     if (node && is_weak(x) && dtype != WB_BOOL)
-        node->flags |= y->flags & WB_NODE_WEAK; /* arithmetic of numbers is a number */
+        node->flags |= y->flags & WB_NODE_WEAK; /* the result for two C numbers is a C number */
     return node;
 }
 

@@ -98,7 +98,7 @@ void wb_vjp_grid_sample(wb_array *o, wb_array *g, const bool *want, wb_array **o
     if (want[1]) out[1] = of_grid(&c, o->inputs[1], o->inputs[0], g);
 }
 
-/* It leaves out what has no place, and so do its derivatives. */
+/* A grid coordinate outside contributes nothing, also to the derivatives. */
 void wb_vjp_grid_put(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     wb_grid_call c = call_of(o);
     c.skips = 1;

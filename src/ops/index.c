@@ -9,7 +9,8 @@
 
 /* ---- names of indices ---- */
 
-/* The layers at hand and `what`; -1 when out of memory. Indices that can be looked at have been. */
+/* A number for the name that late errors use: the current layers and `what`; -1 when out of memory.
+ * Indices that can be read were checked before. */
 static int64_t number_of_name(const char *what, wb_op op, const wb_array *index) {
     char text[WB_MESSAGE_BYTES / 2];
     if (wb_is_readable(index)) return 0;

@@ -107,7 +107,7 @@ static wb_array *join_run(int count, wb_array *const *run, wb_array **parts) {
 
 /* Which run each slice belongs to: one whose last slice ends where it starts, or a new one. */
 static int number_runs(int count, wb_array *const *puts, int *run_of) {
-    wb_table ends = {.count = 0}; /* of the slices so far, those that no other one goes on from */
+    wb_table ends = {.count = 0}; /* the slices so far at whose end no other slice begins */
     int runs = 0;
     for (int i = 0; i < count; i++) {
         const uint64_t dim = wb_table_mix(0, (uint64_t)puts[i]->attributes.slice.dim);
@@ -124,7 +124,7 @@ static int number_runs(int count, wb_array *const *puts, int *run_of) {
 
 int wb_join_puts(int count, wb_array **puts) {
     qsort(puts, (size_t)count, sizeof *puts, by_start);
-    int *run_of = wb_alloc(sizeof *run_of * 2 * (size_t)count); /* and whether another goes on */
+    int *run_of = wb_alloc(sizeof *run_of * 2 * (size_t)count); /* another begins at its end */
     wb_array **run = wb_alloc(sizeof(wb_array *) * 2 * (size_t)count);
     const int runs = run_of && run ? number_runs(count, puts, run_of) : 0;
     int *size = runs ? wb_alloc(sizeof *size * ((size_t)runs + 1)) : NULL;

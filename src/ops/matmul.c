@@ -28,7 +28,7 @@ wb_status wb_matmul_precision(const char *precision) {
         return WB_OK;
     }
     return wb_fail(WB_ERROR_ARGUMENT,
-                   "matmul_precision: \"highest\", \"high\" or \"medium\" is wanted, not \"%s\"",
+                   "matmul_precision: expected \"highest\", \"high\" or \"medium\", got \"%s\"",
                    precision);
 }
 

@@ -2,7 +2,7 @@
  * derivatives need no division. */
 #include "ops/build.h"
 
-/* Halves are multiplied in f32: 300 * 300 / 1000 is a number of f16, 300 * 300 is none. */
+/* Halves are multiplied in f32: f16 can hold 300 * 300 / 1000, but not 300 * 300. */
 static wb_array *factors(wb_array *x) {
     return wb_is_half(x->dtype) ? wb_cast(x, WB_F32) : wb_widened(x);
 }

@@ -129,8 +129,8 @@ wb_array *wb_minimum_make(wb_array *x, int ndim, const int64_t *dims) {
 void wb_vjp_max_reduce(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     (void)want;
     wb_array *x = o->inputs[0];
-    /* not o: if that was read before, x is computed again here, and sums in it may be rounded
-     * otherwise than they were */
+    /* not o: if o was read before, x is computed again here, and its sums may be rounded
+     * differently */
     wb_array *most =
         reduce(WB_OP_max_reduce, x, (wb_dtype)x->dtype, o->attributes.reduce.dims, false);
     wb_array *ties = EQ(x, most);
@@ -179,8 +179,8 @@ void wb_vjp_mean(wb_array *o, wb_array *g, const bool *want, wb_array **out) {
 
 /* In two passes over x: the one-pass variance loses half its digits where the mean is large. The
  * mean m is rounded, so that the second pass finds the sum of c = x - m beside that of c^2, and the
- * mean is m + d with d = sum(c) / n: of equal numbers the number. (The corrected two-pass algorithm
- * of Chan, Golub and LeVeque 1983.) */
+ * mean is m + d with d = sum(c) / n, which is exact if all numbers are equal. (The corrected
+ * two-pass algorithm of Chan, Golub and LeVeque 1983.) */
 typedef struct passes {
     wb_array *mean, *rest, *squares; /* m + d, sum(c), sum(c^2) */
 } passes;
@@ -193,7 +193,8 @@ static passes two_passes(wb_array *x, int64_t mask) {
     return (passes){ADD(m, MUL(rest, NUM(1 / n))), rest, squares};
 }
 
-/* (sum(c^2) - sum(c) d) / n, which is 0 of equal numbers; the quotient has to be exact for that. */
+/* (sum(c^2) - sum(c) d) / n, which is 0 if all numbers are equal, because the quotient is exact
+ * then. */
 static wb_moments moments(wb_array *x, int64_t mask) {
     const double n = (double)reduced_count(x, mask);
     const passes p = two_passes(x, mask);
@@ -211,7 +212,7 @@ wb_moments wb_moments_make(wb_array *x, int ndim, const int64_t *dims) {
                         wb_cast(m.variance, (wb_dtype)x->dtype)};
 }
 
-/* Of one number, corrected, it is 0 inf. */
+/* The corrected variance of one number is 0 inf = NaN. */
 static wb_array *variance(wb_array *x, int64_t mask, bool total, bool corrected) {
     const double n = (double)reduced_count(x, mask);
     wb_array *w = wb_wide(x), *v = w ? moments(w, mask).variance : NULL;
@@ -301,7 +302,7 @@ void wb_vjp_normalise(wb_array *o, wb_array *g, const bool *want, wb_array **out
     if (gain && !one_gain) out[1] = MUL(d, MUL(c, NEG(scale))), d = MUL(d, gain);
     wb_array *dc = MUL(d, c), *total = dc ? sum(dc, mask, false) : NULL;
     if (!total) return;
-    if (one_gain) out[1] = wb_count(x) ? MUL(total, NEG(scale)) : total; /* of nothing, 0 */
+    if (one_gain) out[1] = wb_count(x) ? MUL(total, NEG(scale)) : total; /* without elements: 0 */
     wb_array *slope = MUL(MUL(mean(dc, mask, false), scale), scale);
     wb_array *rest = SUB(SUB(d, mean(d, mask, false)), MUL(c, slope));
     if (one_gain) scale = MUL(scale, gain);
@@ -350,7 +351,7 @@ static wb_array *sum_like(wb_array *x, wb_array *node) {
     return x ? sum(x, node->attributes.reduce.dims, false) : NULL;
 }
 
-/* Rows without elements have no largest, and nothing to say. */
+/* Rows without elements have no maximum: their result is empty, too. */
 static bool expand_empty(wb_array *node, wb_array **parts) {
     parts[0] = wb_full_make((wb_dtype)node->dtype, 0, node->ndim, node->sizes);
     return parts[0] != NULL;

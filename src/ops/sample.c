@@ -13,8 +13,8 @@ static wb_array *fine_uniform(wb_dtype dtype, int ndim, const int64_t *sizes) {
     return wb_clamp(ADD(u, MUL(rest, NUM(0x1p-24))), 0x1p-49, 1 - 0x1p-24);
 }
 
-/* Uniform numbers have steps of 2^-24: what is rarer than 2^-12 comes where a chance of 2^-12 and
- * another one meet. */
+/* Uniform numbers have steps of 2^-24. So an event that is rarer than 2^-12 is drawn as two
+ * independent ones: one of probability 2^-12, and the rest. */
 static wb_array *chance(double p, int ndim, const int64_t *sizes) {
     wb_array *u = wb_uniform_make(WB_F32, ndim, sizes);
     if (p == 0 || p >= 0x1p-12) return LT(u, NUM(p));
@@ -55,7 +55,7 @@ static wb_array *inverse_erf(wb_array *y, wb_array *w) {
     return MUL(y, factor);
 }
 
-/* The same above, to 1e-6: z^2 is w - log(w) / 2 and a rest that 1 / w tells. */
+/* The same for larger w, to 1e-6: z^2 is w - log(w) / 2 plus a function of 1 / w. */
 static wb_array *inverse_erf_far(wb_array *w) {
     static const double rest[] = {-19063.7719, 1518.88698, -49.1573585, 0.94082699, 0.120971305};
     enum { REST = sizeof rest / sizeof *rest };
@@ -65,7 +65,8 @@ static wb_array *inverse_erf_far(wb_array *w) {
 
 static const double far_from = 36;
 
-/* The inverse of erfc between 0 and 1, of the argument's logarithm: far out erfc is no number. */
+/* The inverse of erfc for values from 0 to 1, given the logarithm of the value: far out erfc
+ * underflows. */
 static wb_array *inverse_erfc(wb_array *log_share, bool goes_far) {
     wb_array *y = NEG(EXPM1(log_share));
     wb_array *w = NEG(ADD(log_share, wb_log1p(y)));
@@ -87,7 +88,7 @@ typedef struct side {
     double log_near, ratio;
 } side;
 
-/* So far out that the distribution is its near end. */
+/* So far out that all samples equal the nearer bound. */
 static const double farthest = 1e6;
 
 static side side_of(double near, double far) {
@@ -157,8 +158,8 @@ static wb_array *unless_nan(wb_array *index, wb_array *logits, int dim) {
     return wb_guarded_index("categorical: a logit is NaN: class", looked_at, count);
 }
 
-/* The largest of logits plus Gumbel noise is one of these (Maddison, Tarlow and Minka 2014). What
- * is rare has the largest noise, where the uniform number is near 0. */
+/* The largest of logits plus Gumbel noise is one of these (Maddison, Tarlow and Minka 2014). Rare
+ * classes are drawn by the largest noise, where the uniform number is near 0. */
 wb_array *wb_categorical(wb_array *logits, int dim) {
     if (!wb_is_usable(logits)) return wb_refuse("categorical", logits, "logits");
     dim = wb_check_dim_of("categorical", dim, logits);

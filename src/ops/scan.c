@@ -33,9 +33,10 @@ static wb_array *operand(wb_array *x, const char *what, int number) {
 static int dim_of(const scan *s, const char *what, int number, int ndim) {
     const int64_t wanted = s->desc.dim, dim = wanted < 0 ? wanted + ndim : wanted;
     if (dim >= 0 && dim < ndim) return (int)dim;
-    (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "scan: .dim = %lld is no dimension of %s %d, which has %d with that of the steps",
-                  (long long)wanted, what, number, ndim);
+    (void)wb_fail(
+        WB_ERROR_ARGUMENT,
+        "scan: .dim = %lld is not a dimension of %s %d, which has %d with that of the steps",
+        (long long)wanted, what, number, ndim);
     return -1;
 }
 

@@ -26,7 +26,8 @@ static wb_array *one_by_one(wb_array *updates, const wb_array *index, int dim, i
     return wb_reshape_make(updates, ndim, sizes);
 }
 
-/* y_i: x_i and all before it at its place, which are sorted. */
+/* y_i combines x_i with all earlier updates of the same position; updates are sorted by
+ * position. */
 static wb_array *combined(wb_array *x, wb_array *place, int dim, combine_fn *combine) {
     const int64_t n = wb_count(place);
     for (int64_t s = 1; x && s < n; s *= 2) {
@@ -39,7 +40,8 @@ static wb_array *combined(wb_array *x, wb_array *place, int dim, combine_fn *com
     return x;
 }
 
-/* base with its slices at these places replaced by x, of which the last one of a place counts. */
+/* base with the slices at these positions replaced by x; if a position appears several times, the
+ * last x counts. */
 static wb_array *put_last(wb_array *base, wb_array *place, wb_array *x, int dim) {
     const int64_t n = wb_count(place);
     wb_array *next = wb_slice(place, 0, 1, n, 1);
@@ -83,8 +85,8 @@ wb_array *wb_scatter_mul(wb_array *base, wb_array *index, wb_array *updates, int
 static combine_fn *const extremes[] = {larger, smaller};
 
 /* o's inputs are the value, base, index and updates; context is the dimension, times two, and which
- * of the extremes. Not o is compared: if that was read before, base and updates are computed again
- * here, and sums in them may be rounded otherwise than they were. */
+ * of the extremes. The comparison is not with o: if o was read before, base and updates are
+ * computed again here, and their sums may be rounded differently. */
 static void pull_share(void *context, wb_array *o, wb_array *g, const bool *want, wb_array **out) {
     const int dim = (int)(intptr_t)context / 2, which = (int)(intptr_t)context % 2;
     wb_array *base = o->inputs[1], *index = o->inputs[2], *updates = o->inputs[3];

@@ -70,13 +70,13 @@ void wb_seed(uint64_t seed) {
     thread->seed = seed, thread->counter = 0;
 }
 
-/* A range for each call in a step of several parts: wide enough for the arrays of all of them, and
- * as wide on all, however many observations they have. */
+/* A range for each call in a step of several parts: wide enough for the arrays of all parts, and
+ * equally wide in each part, however many observations it has. */
 #define SHARED_BLOCKS (UINT64_C(1) << 32)
 #define OF_A_PART     UINT64_C(0xD1B54A32D192ED03)
 
-/* The elements that lie before this part's in the array of all parts; -1: not known. What is not
- * one of each observation, along the last dimension, all parts have in common. */
+/* The elements that lie before this part's in the array of all parts; -1: not known. An array whose
+ * last dimension is not the observations is the same in all parts. */
 static int64_t elements_before(const wb_drawing *d, int ndim, const int64_t *sizes) {
     if (!d->is_shared) return 0;
     if (d->count < 0) return -1;
@@ -116,8 +116,8 @@ static wb_array *random_node(const char *function, wb_op op, wb_dtype dtype, int
     return node;
 }
 
-/* Numbers just below 1 would round to 1 in 16 bits: there they are multiples of what 1 - x can
- * say. */
+/* Numbers just below 1 would round to 1 in 16 bits, so there they are multiples of the distance
+ * from 1 to the next smaller number. */
 static wb_array *uniform_half(wb_dtype dtype, int ndim, const int64_t *sizes) {
     const double steps = dtype == WB_F16 ? 2048 : 256;
     wb_array *u = random_node("uniform", WB_OP_uniform, WB_F32, ndim, sizes);
@@ -237,8 +237,7 @@ static owner *owner_new(wb_release_fn *release, void *context) {
     return o;
 }
 
-/* Foreign memory as a node; where that fails it is given back, as it would be after its last
- * use. */
+/* Foreign memory as a node; on failure it is released, as it would be after its last use. */
 static wb_array *over_memory(const char *function, wb_dtype given, void *data, bool read_only,
                              wb_release_fn *release, void *context, int ndim,
                              const int64_t *sizes) {

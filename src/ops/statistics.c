@@ -65,7 +65,7 @@ bool wb_fits_f64(const wb_array *x) {
     return x->dtype != WB_F64 && wb_device_has_f64(wb_node_device(x));
 }
 
-/* g x / n, of n = 0 nothing. */
+/* g x / n; 0 if n is 0. */
 static void pull_length(void *context, wb_array *n, wb_array *g, const bool *want, wb_array **out) {
     (void)context, (void)want;
     out[1] = MUL(g, DIV(n->inputs[1], SELECT(EQ(n, NUM(0)), NUM(1), n)));
@@ -80,9 +80,10 @@ static wb_array *length(wb_array *x, const dims *d) {
 
 /* ---- of another order ---- */
 
-/* What sizes are divided by so that their powers neither overflow nor vanish, and the ratios: those
- * to the largest size (p > 0) or the smallest one (p < 0), whose power is 1 and the largest of all.
- * 1 where the powers are good as they are, and of 0, infinity and NaN. */
+/* A divisor of the absolute values, and the ratios to it, so that powers of the ratios neither
+ * overflow nor vanish: the largest value (p > 0) or the smallest one (p < 0), so that the largest
+ * power is 1. The divisor is 1 if the powers are within range anyway, and for 0, infinity and
+ * NaN. */
 static wb_array *unit_of(wb_array *size, double p, const dims *d) {
     const double most = exp2((size->dtype == WB_F64 ? 511 : 63) / fabs(p));
     wb_array *m = wb_stop_gradient((p > 0 ? largest : smallest)(size, d));
@@ -130,8 +131,8 @@ static wb_array *finite_norm(wb_array *x, wb_array *size, double p, const dims *
     return context ? wb_custom_node(n, 1, &x, pull_norm, context, wb_release) : NULL;
 }
 
-/* From there on the norm is the largest size, or the smallest one, to the last digit: n^(1 / p) is
- * 1 for any number of elements. */
+/* From this |p| on the norm equals the largest absolute value, or the smallest one, to the last
+ * digit, since n^(1 / p) rounds to 1 for any number n of elements. */
 static bool is_like_infinity(double p, const wb_array *x) {
     return fabs(p) >= (x->dtype == WB_F64 ? 0x1p60 : 0x1p30);
 }

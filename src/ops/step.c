@@ -43,7 +43,7 @@ int wb_rule_row_states(const wb_rule_row *row) {
 enum { WATCHED, COUNT, LATE, MOST_NUMBERS = LATE + 3 * WB_RULE_ALL_SETTINGS };
 enum { SET = 0, IS_LATE = 24, LINKS = 48, ROWS = 1 };
 
-/* A late setting's inputs: its value; of a fraction b also 1 - b and log b. */
+/* The inputs of a late setting: its value; for a fraction b also 1 - b and log b. */
 static int numbers_of(wb_setting_kind kind) { return kind == WB_SETTING_FRACTION ? 3 : 1; }
 
 /* The first setting, the learning rate, is always late, others when they have been adjusted. */
@@ -142,19 +142,19 @@ static int find_setting(link *l, const char *name, const char *wanted, wb_settin
             continue;
         }
         if (kind == its || (kind == WB_SETTING_NUMBER && its != WB_SETTING_FLAG)) return i;
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is no %s", l->row->name, name, wanted);
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s is not a %s", l->row->name, name, wanted);
         return -1;
     }
     (void)wb_fail(WB_ERROR_ARGUMENT, "%s: its row has no setting \"%s\"", l->row->name, name);
     return -1;
 }
 
-/* NULL and an error where something is missing, or a caller made the place itself. */
+/* NULL with an error if an argument is missing, or the caller made `at` itself. */
 static const link *link_of(const wb_rule_at *at, const char *name) {
     if (at && at->link_ && name) return at->link_;
     (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setting: %s",
                   !at    ? "at is NULL"
-                  : name ? "at is not the one that the rule's function was called with"
+                  : name ? "at must be the pointer that the rule's function got"
                          : "the name is NULL");
     return NULL;
 }
@@ -226,22 +226,22 @@ static wb_array *guarded(wb_array *good, wb_array *fresh, wb_array *old) {
     return value ? wb_cast(value, (wb_dtype)old->dtype) : NULL;
 }
 
-/* The step's number: a weak one, which takes the type of what it meets, but where there is no
- * f64. */
+/* The step's number: a weak number, whose type is that of the other operand; but not on devices
+ * without f64. */
 static wb_array *step_number(const wb_array *numbers, bool has_f64) {
     wb_array *t = wb_cast(next_count(numbers), has_f64 ? WB_F64 : WB_F32);
     if (t && has_f64) t->flags |= WB_NODE_WEAK;
     return t;
 }
 
-/* What a backend that has the rule as one loop has to be told: the row's numbers, whether the step
- * is good. */
+/* What a backend needs that has the rule as one loop: the row's numbers, and whether the step is
+ * good. */
 static void tell(const wb_rule_at *at, wb_array **parts) {
     for (int k = 0; k < WB_RULE_TOLD && at->told[k]; k++) *parts++ = at->told[k];
     *parts = at->good;
 }
 
-/* Calls the row's function, in which nothing is read and no scope stays open. */
+/* Calls the row's function, which must not read values, and must close the scopes that it opens. */
 static bool take_step(wb_rule_at *at, const wb_rule_row *row) {
     wb_thread *thread = wb_thread_get();
     wb_user_call call;

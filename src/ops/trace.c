@@ -138,7 +138,8 @@ static bool is_weak_recipe(const wb_array *x) {
     return (x->flags & WB_NODE_WEAK) && x->op != WB_OP_data;
 }
 
-/* So is one result of an operation of several that was made outside, whoever asked for it. */
+/* The same holds for one of several results of an operation that was made outside, even if it was
+ * asked for inside. */
 static bool is_outside(const wb_array *x) {
     const wb_array *maker = x->op == WB_OP_result ? x->inputs[0] : x;
     return !is_weak_recipe(x) && (wb_is_evaluated(x) || maker->depth < wb_thread_get()->depth);
@@ -156,8 +157,8 @@ static wb_array *product_of_all(const wb_array *x, wb_array *slices) {
     return y ? wb_reshape(y, x->sizes[0], x->sizes[1], steps) : NULL;
 }
 
-/* A matrix of outside times a slice of an input is the slice of one larger product before the loop.
- * NULL: x is no such thing, or an error is recorded. */
+/* A matrix from outside times a slice of an input becomes a slice of one larger product before the
+ * loop. NULL: x is not such a product, or an error is recorded. */
 static wb_array *before_the_loop(wb_trace *trace, const wb_array *x) {
     const bool is_product = x->op == WB_OP_matmul && x->ndim == 2 && x->inputs[1]->ndim == 2 &&
                             !(x->attributes.product.flags & WB_MATMUL_TRANSPOSE_B) &&
@@ -173,15 +174,15 @@ static wb_array *before_the_loop(wb_trace *trace, const wb_array *x) {
     return y ? wb_trace_given(trace, WB_GIVEN_SLICE, y) : NULL;
 }
 
-/* What was made outside, and numbers in memory, are captured. */
+/* Arrays that were made outside, and data in memory, are captured. */
 static wb_array *capture(void *context, wb_array *x) {
     wb_trace *trace = context;
     if (is_weak_recipe(x)) return NULL;
     if (is_outside(x)) return wb_trace_given(trace, WB_GIVEN_CAPTURED, x);
     if (x->op == WB_OP_placeholder)
         return wb_fail_null(WB_ERROR_ARGUMENT,
-                            "scan: the body uses %s, which another body was given; return it there "
-                            "as an output",
+                            "scan: the body uses %s, which exists only inside another body; return "
+                            "it there as an output",
                             wb_text_of(x));
     if (x->op == WB_OP_move)
         return wb_fail_null(WB_ERROR_ARGUMENT,

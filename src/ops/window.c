@@ -176,10 +176,10 @@ static bool set_out(const char *function, window *w, const wb_array *x) {
         const int64_t reach = c->dilation[i] * (c->kernel[i] - 1) + 1,
                       padding = 2 * c->pad[i] + w->pad_more[i];
         if (c->in[i] + padding < reach) {
-            (void)wb_fail(
-                WB_ERROR_SHAPE,
-                "%s: the window covers %lld in dimension %d, but x is %s with %lld of padding",
-                function, (long long)reach, i, wb_text_of(x), (long long)padding);
+            (void)wb_fail(WB_ERROR_SHAPE,
+                          "%s: the window covers %lld elements of dimension %d, but x is %s with "
+                          "%lld elements of padding",
+                          function, (long long)reach, i, wb_text_of(x), (long long)padding);
             return false;
         }
         c->out[i] = (c->in[i] + padding - reach) / c->stride[i] + 1;

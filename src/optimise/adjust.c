@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "optimise/optimiser.h"
 
-/* Groups of a cohort: those that an adjustment is about, and the others. */
+/* The groups of a cohort: those that an adjustment affects, and the others. */
 typedef struct share {
     int64_t marked, others;
 } share;
@@ -51,8 +51,8 @@ static wb_status adjust_all(const char *function, wb_optimiser *o, const char *n
 
 /* ---- a part of it ---- */
 
-/* The marked groups of a cohort that has others leave it for one of their own with the same past;
- * the number of the one they are in. There is room for it. */
+/* If only some groups of a cohort are marked, moves these to a new cohort with the same history,
+ * for which there is room. Returns the number of the cohort that they are in. */
 static int64_t leave(wb_optimiser *o, int64_t cohort) {
     if (share_of(o, cohort).others == 0) return cohort;
     wb_cohort own = o->cohorts[cohort];

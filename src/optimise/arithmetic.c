@@ -18,7 +18,7 @@ typedef struct listing {
     int64_t listed; /* arrays that were */
 } listing;
 
-/* Slots come in the order in which the gradients have them; of each array the first. */
+/* Slots come in the order of the gradients; for each array the first slot counts. */
 static bool has_gradient(void *user, wb_array **slot, bool trainable, wb_array **gradient) {
     listing *l = user;
     const wb_gradients *g = l->gradients;
@@ -39,7 +39,7 @@ bool wb_next_gradient(const wb_gradients *gradients, wb_parameter *p) {
 
 /* ---- each for itself ---- */
 
-/* Puts the new values in, all or, where one is missing, none. */
+/* Stores the new values: all, or none if one is missing. */
 static wb_status put_all(wb_gradients *g, wb_array *const *fresh) {
     for (int64_t k = 0; k < g->distinct; k++)
         if (g->values[k] && !fresh[k]) return wb_failed() ? wb_error_status() : WB_ERROR_MEMORY;
@@ -110,8 +110,8 @@ wb_array *wb_common_norm(int64_t count, wb_array *const *arrays) {
     return squares ? wb_cast(wb_sqrt(squares), WB_F32) : NULL;
 }
 
-/* The quotient of a usual limit and a large norm is a denormal number, which counts as 0 in a step,
- * and below the smallest f16 much earlier: such an x is divided by 2^64 first. */
+/* The quotient of a usual limit and a very large norm is denormal, which counts as 0 in a step, and
+ * in f16 it vanishes much earlier: such an x is divided by 2^64 first. */
 wb_array *wb_shortened(wb_array *x, wb_array *norm, wb_array *limit) {
     wb_array *is_large = GT(norm, NUM(0x1p64));
     wb_array *unit = SELECT(is_large, NUM(0x1p64), NUM(1)), *part = DIV(NUM(1), unit);
@@ -134,7 +134,7 @@ static bool look_at(wb_visitor *visitor, const wb_path *path, wb_array **slot, b
     return true;
 }
 
-/* arrays[] is what the model holds now: what it held may have been replaced since, and released. */
+/* arrays[] becomes what the model holds now: the arrays that it held before may be released. */
 static bool look(const wb_gradients *g) {
     looking l = {.visitor = {.array = look_at}, .gradients = g};
     for (int64_t k = 0; k < g->distinct; k++) g->arrays[k] = NULL;
@@ -218,8 +218,8 @@ wb_status wb_gradients_map(wb_leaf_fn *fn, void *user, wb_gradients *gradients) 
 
 /* ---- computed at once ---- */
 
-/* The values, what is watched, a loss with what it has handed out, and pending states, which keep
- * their values where that loss is not finite. */
+/* Roots: the values, the watched number, a loss with its auxiliary outputs, and pending states,
+ * which keep their old values if that loss is not finite. */
 static wb_status compute(const wb_gradients *g, const wb_gradients *of_loss) {
     wb_array *watched = wb_gradients_watched(of_loss);
     int64_t rest = 0;
@@ -289,8 +289,8 @@ static void put_sums(wb_gradients *sum) {
     wb_gradients_watch(sum, sum->leaving[sum->distinct]);
 }
 
-/* Exchanges the values of sum with the new ones; calling it again takes that back, since the old
- * ones live on in the recipes of the new. */
+/* Exchanges the values of sum with the new ones; calling it again undoes that, since the recipes of
+ * the new ones hold the old ones. */
 static void exchange(wb_gradients *sum) {
     for (int64_t k = 0; k <= sum->distinct; k++) {
         wb_array **at = k < sum->distinct ? &sum->values[k] : &sum->watched;

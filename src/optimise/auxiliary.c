@@ -7,7 +7,7 @@
 #include "array/use.h"
 #include "optimise/optimiser.h"
 
-/* Where the loss that goes on hands out to; NULL: nobody asks. */
+/* Where the current loss hands out its outputs; NULL: they are not wanted. */
 static wb_aux_list *handing_to(void) { return wb_room_get(WB_ROOM_AUXILIARY); }
 
 wb_aux_list *wb_aux_to(wb_aux_list *list) {

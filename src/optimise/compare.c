@@ -15,7 +15,7 @@
 #include "ops/ops.h"
 #include "ranks/facts.h"
 
-/* What the bits of a step depend on beside the program. */
+/* The hardware that the bits of a step depend on, beside the program. */
 static uint64_t processor_of(const wb_device *device) {
     const wb_properties p = wb_device_properties(device);
     const uint64_t name = wb_hash_of(3, p.name, strlen(p.name));
@@ -90,7 +90,7 @@ static bool measure_array(wb_visitor *visitor, const wb_path *path, wb_array **s
     return wb_scope_leave() == WB_OK && !wb_failed();
 }
 
-/* Other processors round otherwise. */
+/* Different processors round differently. */
 static wb_status warn(wb_optimiser *o) {
     measure m = {.visitor = {.array = measure_array}};
     if (!wb_visit(&m.visitor, o->model)) return wb_error_status();

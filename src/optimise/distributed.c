@@ -15,7 +15,7 @@ void wb_weigh_by_share(const wb_optimiser *o, wb_precision *precision) {
     precision->weighting = WB_WEIGHTED_BY_SHARE, precision->is_distributed = true;
 }
 
-/* Numbers in f16 are to be no larger than in one process. */
+/* In f16 the numbers must not be larger than in one process. */
 static bool has_f16(const wb_optimiser *o) {
     bool found = o->scale || o->compute == WB_F16;
     for (int64_t i = 0; i < o->member_count && !found; i++)
@@ -59,10 +59,10 @@ bool wb_fill_missing(wb_optimiser *o) {
 
 /* ---- random numbers ---- */
 
-/* A rank's batches are as large as the others', but for the last one of an epoch. */
+/* All ranks have batches of the same size, except the last one of an epoch. */
 wb_draws wb_draws_begin(const wb_optimiser *o, const wb_batch *whole, const wb_batch *part,
                         int64_t number) {
-    wb_thread *thread = wb_thread_get(); /* there: the optimiser's arrays are its */
+    wb_thread *thread = wb_thread_get(); /* there: the device of the optimiser's arrays */
     const wb_draws left = {thread->counter};
     if (!o->draws_for_all) return left;
     const int64_t rank = o->is_distributed ? wb_ranks_own() : 0;

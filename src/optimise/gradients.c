@@ -70,7 +70,7 @@ static void drop_all(wb_gradients *g) {
     g->count = g->distinct = 0;
 }
 
-/* Back to the model, where the next step finds it; a model that is going has set model to NULL. */
+/* Returns it to the model for the next step; model is NULL if the model is being released. */
 static void gradients_free(void *object) {
     wb_gradients *g = object;
     wb_layer *model = g->model;
@@ -143,7 +143,7 @@ static bool collect(wb_visitor *visitor, const wb_path *path, wb_array **slot, b
     if (x->stamp != c->stamp) {
         x->stamp = c->stamp;
         x->index = (uint32_t)g->distinct;
-        x->flags &= (uint16_t)~WB_NODE_DETACHED; /* a parameter is a leaf by right */
+        x->flags &= (uint16_t)~WB_NODE_DETACHED; /* a parameter counts as a leaf */
         g->values[g->distinct] = NULL;
         g->arrays[g->distinct++] = x;
     }
@@ -163,7 +163,8 @@ wb_gradients *wb_gradients_new(wb_layer *model) {
 
 /* ---- making ---- */
 
-/* The loss that a part has. Of no observations a mean is NaN, but it counts with a weight of 0. */
+/* The loss of a part. If the part has no observations a mean would be NaN; it counts with a weight
+ * of 0. */
 static wb_array *loss_of(const wb_gradients *g, wb_array *l) {
     return g->observations ? l : wb_beside(l, wb_full_make((wb_dtype)l->dtype, 0, 0, NULL));
 }
@@ -203,14 +204,14 @@ int64_t wb_observations_of(const wb_batch *batch) {
     return batch->loader_ || batch->full_ ? batch->size : wb_numobs(batch->x);
 }
 
-/* Of a batch without observations it is 0. */
+/* 0 for a batch without observations. */
 wb_array *wb_gradients_weight(const wb_gradients *g) {
     if (!g->divisor) return wb_late((double)g->observations);
     wb_array *divisor = g->divisor->ndim ? wb_reshape_make(g->divisor, 0, NULL) : g->divisor;
     return wb_mul(wb_stop_gradient(divisor), wb_late(g->observations > 0));
 }
 
-/* What a loss gets that was called without one, so that its x and y are NULL. */
+/* The batch that a loss gets if none was given; its x and y are NULL. */
 static const wb_batch empty_batch;
 
 /* The loss, with what it hands out and was divided by. */

@@ -26,11 +26,11 @@
 #include "ops/build.h"
 #include "ops/collective.h"
 
-/* 1 MiB of f32, so that something is on its way soon, then 25, as PyTorch's DistributedDataParallel
- * has them. */
+/* The first bucket has 1 MiB of f32, so that sending begins early, the others 25 MiB, as in
+ * PyTorch's DistributedDataParallel. */
 enum { FIRST_ELEMENTS = 1 << 18, BUCKET_ELEMENTS = 25 << 18 };
 
-/* By what means are weighted; the first items of the list. */
+/* The totals by which means are divided: the first items of the list. */
 enum { BY_OBSERVATIONS, BY_WEIGHT, TOTALS };
 
 /* An array, and where its mean goes. A state of integers or bools (is_integer) has none: all parts
@@ -85,7 +85,8 @@ static wb_array *weighted(const wb_sharing *s, const shared *item) {
 
 static bool add(wb_sharing *s, const shared *item) {
     shared own = *item;
-    /* gradients stay in f32: whether a rounding to halves in between happens is up to fusion */
+    /* gradients stay in f32, because fusion decides whether they are rounded to halves in
+     * between */
     own.dtype = item->is_gradient ? type_of(own.x) : (wb_dtype)own.x->dtype;
     own.x = wb_cast(own.x, type_of(own.x));
     if (own.x && own.weighting == WB_WEIGHTED_NOT) own.x = weighted(s, &own);
@@ -99,7 +100,7 @@ static wb_array *half_of(const shared *item, int which) {
     return wb_slice(item->x, 0, which * n, (which + 1) * n, 1);
 }
 
-/* A part without observations has nothing to say. */
+/* A part without observations contributes nothing. */
 static bool add_integers(wb_sharing *s, wb_array **slot) {
     const int64_t count = wb_count(*slot);
     wb_array *v = wb_reshape_make(wb_cast(*slot, WB_I64), 1, &count);
@@ -158,7 +159,7 @@ static bool put_mean(const shared *item) {
     return true;
 }
 
-/* States are written so that the step's guard can take them back, computed or not. */
+/* Writes the state so that the step's guard can take it back, computed or not. */
 static bool put_means(const wb_sharing *s) {
     const int64_t begin = wb_state_begin();
     bool good = true;
@@ -180,7 +181,7 @@ static wb_dtype sent_as(const wb_sharing *s, const shared *item) {
 }
 
 /* The sums of some items of one type, with the totals before them, so that a bucket needs no other
- * one; halves do not hold those, and take them from the first bucket. */
+ * one; halves could not hold the totals, so buckets of halves use those of the first bucket. */
 static bool sum_bucket(wb_sharing *s, wb_dtype dtype, int64_t count, shared *const *items) {
     const int totals = wb_is_half(dtype) ? 0 : TOTALS;
     for (int t = 0; t < totals; t++) s->pieces[t] = flat(s->items[t].x, dtype);
@@ -270,18 +271,17 @@ static bool note_written(wb_optimiser *o, wb_array **slot) {
     return true;
 }
 
-/* What a layer wrote in this step, as BatchNorm its running statistics. */
+/* Adds states that layers wrote in this step, such as BatchNorm's running statistics. */
 static bool collect_state(wb_visitor *visitor, const wb_path *path, wb_array **slot,
                           bool trainable) {
     char text[WB_PATH_BYTES];
     if (!wb_state_is_written(slot)) return true;
     if (trainable) {
         wb_path_text(path, text, sizeof text);
-        return wb_fail(
-                   WB_ERROR_ARGUMENT,
-                   "the loss function set %s, a parameter: each part of a step (.micro_batches, "
-                   ".distributed) would set another one",
-                   text) == WB_OK;
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "the loss function set %s, a parameter: each part of a step "
+                       "(.micro_batches, .distributed) would set it differently",
+                       text) == WB_OK;
     }
     const state_collector *c = (state_collector *)(void *)visitor;
     wb_sharing *s = c->sharing;
@@ -387,8 +387,8 @@ static bool reserve(wb_optimiser *o, int64_t count) {
     return roots != NULL;
 }
 
-/* Computes the first roots of the optimiser, of a scope that is closed here, and keeps those that
- * are the sums over some parts. */
+/* Computes the first roots of the optimiser, closes their scope, and keeps the roots that are sums
+ * over some parts. */
 static wb_status keep(wb_optimiser *o, int64_t roots, int64_t parts) {
     const int64_t count = o->sharing->count;
     wb_status status = wb_scope_close_leaving((int)roots, o->roots);

@@ -44,7 +44,7 @@ wb_status wb_optimiser_move(const wb_to_desc *desc) {
     const wb_to_desc model = {.device = desc->device, .x = o->model, .eltype = desc->eltype};
     const bool good = move_all(desc, count, slots, moved) && wb_move_make(model) == WB_OK;
     if (good) exchange(o, count, slots, moved);
-    if (good) wb_optimiser_forget_loss(o); /* what it has handed out stays where it was */
+    if (good) wb_optimiser_forget_loss(o); /* arrays handed out stay there */
     for (int64_t i = 0; i < count; i++) wb_unhold(moved[i]);
     wb_release(slots);
     wb_release(moved);

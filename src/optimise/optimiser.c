@@ -59,21 +59,21 @@ static void optimiser_free(void *object) {
     wb_object_delete(o, sizeof *o, "optimiser");
 }
 
-/* That of its model: the two go together. */
+/* The owner of its model: the two are handed over together. */
 static uint32_t *owner_of(const void *object) {
     wb_layer *model = ((const wb_optimiser *)object)->model;
     return model ? &model->owner_ : NULL;
 }
 
-static const wb_class optimiser_class = {.name = "optimiser",
-                                         .maker = "wb_setup",
-                                         .hand_over = wb_optimiser_hand_over,
-                                         .owner = owner_of,
-                                         .to_other_threads = "wb_hand_over, called there, gives "
-                                                             "it to this one with its model",
-                                         .free = optimiser_free,
-                                         .move = wb_optimiser_move,
-                                         .device_of = wb_optimiser_device};
+static const wb_class optimiser_class = {
+    .name = "optimiser",
+    .maker = "wb_setup",
+    .hand_over = wb_optimiser_hand_over,
+    .owner = owner_of,
+    .to_other_threads = "call wb_hand_over in that thread to give it to this one with its model",
+    .free = optimiser_free,
+    .move = wb_optimiser_move,
+    .device_of = wb_optimiser_device};
 
 /* ---- ties ---- */
 
@@ -177,7 +177,7 @@ static void note_array(wb_tie_group *group, const wb_array *x) {
     for (int d = 0; d < x->ndim; d++) group->sizes[d] = x->sizes[d];
 }
 
-/* The same answer on all ranks, whoever has the states. */
+/* The answer is the same on all ranks, also on those without the states. */
 static bool fits(const wb_tie_group *group, const wb_array *x) {
     bool same = group->ndim == x->ndim && group->state_type == state_type(x);
     for (int d = 0; same && d < x->ndim; d++) same = group->sizes[d] == x->sizes[d];
@@ -338,16 +338,16 @@ static bool check(const wb_setup_desc *desc) {
         (void)wb_fail(WB_ERROR_DTYPE, "wb_setup: send must be bf16 or f32, got %s",
                       wb_dtype_name(desc->send));
     else if (desc->send != WB_F32 && !desc->distributed)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: send is what ranks send gradients as, so it "
-                                         "needs .distributed = true");
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: send is the type in which ranks send "
+                                         "gradients, so it needs .distributed = true");
     else if (desc->zero != 0 && desc->zero != 1)
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: zero must be 0 or 1, got %d", desc->zero);
     else if (desc->zero && !desc->distributed)
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: zero divides states among ranks, so it needs "
                                          ".distributed = true");
     else if (desc->may_miss && !desc->distributed)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: may_miss is about gradients of some ranks, so "
-                                         "it needs .distributed = true");
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_setup: may_miss is for gradients that some ranks "
+                                         "lack, so it needs .distributed = true");
     else if (desc->may_miss && desc->micro_batches > 0)
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "wb_setup: may_miss and micro_batches cannot be used together");
@@ -409,9 +409,9 @@ static bool begin_count(wb_optimiser *o) {
     return wb_scope_leave() == WB_OK && made;
 }
 
-/* All ranks begin with rank 0's parameters, but with settings of their own, which are compared at
- * the first step: that they differ is a mistake to be told. One rank alone is no group, and its
- * plans are those of an optimiser that is not distributed. */
+/* All ranks begin with rank 0's parameters. Settings are not copied, but compared at the first
+ * step, because a difference is a mistake that the user should know of. With one rank the plans are
+ * those of an optimiser that is not distributed. */
 static bool share_model(wb_optimiser *o, bool zero) {
     if (wb_synchronize_arrays(o->model) != WB_OK) return false;
     o->is_distributed = wb_ranks_count() > 1;
@@ -491,7 +491,7 @@ void wb_optimiser_set_scale(wb_optimiser *o, wb_array *scale, wb_array *streak) 
     o->scale = scale, o->streak = streak;
 }
 
-/* A question: an error that is pending stays as it is. */
+/* This only asks: a pending error stays as it is. */
 int64_t wb_skipped(wb_optimiser *o) {
     if (!o || !wb_optimiser_check("wb_skipped", o)) return 0;
     wb_error_aside older;

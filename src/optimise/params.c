@@ -23,7 +23,7 @@ static void parameters_free(void *object) {
     wb_object_delete(p, sizeof *p, "list of parameters");
 }
 
-/* That of its model, as an optimiser's. */
+/* The owner of its model, as for an optimiser. */
 static uint32_t *owner_of(const void *object) {
     return &((const wb_parameters *)object)->model->owner_;
 }

@@ -14,7 +14,7 @@ static wb_array *views(wb_array *x, const wb_part *part) {
     return x && wb_numobs(x) == part->all ? wb_getobs(x, part->start, part->stop) : x;
 }
 
-/* Observations of a micro-batch that is not a last one. */
+/* The number of observations of every micro-batch but the last one. */
 static int64_t most_of(const wb_optimiser *o, const wb_batch *batch) {
     const int64_t whole = batch->full_ ? batch->full_ : wb_numobs(batch->x);
     return (whole + o->micro_batches - 1) / o->micro_batches;
@@ -52,7 +52,7 @@ static bool has_no_cache(wb_visitor *visitor, const wb_path *path, wb_layer *lay
     if (!p || p->length == 0) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "wb_train_step: micro_batches and the cache of a %s cannot be used together: "
-                  "wb_cache(model, 0) takes it away",
+                  "wb_cache(model, 0) removes it",
                   layer->class_->name);
     return false;
 }
@@ -73,7 +73,7 @@ typedef struct hidden {
     bool is_held;
 } hidden;
 
-/* Those of a step's parts, as many of each. */
+/* The hidden states of all parts of a step, equally many for each part. */
 typedef struct wb_part_hidden {
     hidden *items;
     int64_t count, capacity;
@@ -86,8 +86,8 @@ typedef struct hidden_visitor {
     const wb_part *part;
 } hidden_visitor;
 
-/* The columns of the part; without any where those of the batch do not fit, so that the layer
- * refuses them unless the loss begins anew. */
+/* The columns of the part. If the state does not fit the batch, a state without columns, which the
+ * layer refuses unless the loss resets it. */
 static wb_array *columns(wb_array *h, const wb_part *part) {
     const bool fits = h->ndim > 0 && wb_numobs(h) == part->all;
     if (fits) return wb_getobs(h, part->start, part->stop);
@@ -166,7 +166,7 @@ static wb_array *joined(int64_t count, wb_array *const *pieces) {
     return wb_concat_make(pieces[0]->ndim - 1, (int)count, pieces);
 }
 
-/* What all parts have left in the slot of the first one's item. */
+/* Joins the states that all parts have left in one slot. */
 static bool join(const wb_part_hidden *all, int64_t slots, int64_t first) {
     const int64_t parts = all->count / slots;
     int64_t written = 0, there = 0;

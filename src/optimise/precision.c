@@ -61,8 +61,9 @@ static wb_array *divided(wb_array *x, wb_array *by) {
     return DIV(x, SELECT(EQ(by, NUM(0)), NUM(1), by));
 }
 
-/* About the weights of all parts, and the same number on all ranks. Observations are known before
- * the other parts are; else they are taken to weigh as much as this one. */
+/* An estimate of the total weight of all parts, the same on all ranks: the number of observations,
+ * if it is known before the other parts are computed; else as if all parts weighed as much as this
+ * one. */
 static wb_array *weights_of_all(const wb_precision *p, const wb_gradients *g, wb_array *weight) {
     wb_array *own = weight;
     if (p->parts && g->divisor) own = MUL(weight, NUM((double)p->parts));
@@ -71,8 +72,9 @@ static wb_array *weights_of_all(const wb_precision *p, const wb_gradients *g, wb
     return p->is_distributed ? wb_allreduce(own, WB_REDUCE_SUM) : own;
 }
 
-/* By which a part's loss is multiplied: its weight, or its share in those of all ranks. Where f16
- * would not hold gradients times a weight, about the share in all parts, and the rest later. */
+/* The factor of a part's loss: its weight, or its share in the weights of all ranks. If gradients
+ * times a weight would overflow f16, an estimate of its share in all parts; the rest is multiplied
+ * later. */
 static wb_array *factor_of(wb_precision *p, const wb_gradients *g, wb_dtype dtype) {
     wb_array *weight = wb_cast(wb_gradients_weight(g), dtype);
     if (!weight || (p->weighting == WB_WEIGHTED_BY_COUNT && !p->parts)) return weight;
@@ -111,8 +113,8 @@ static bool multiply(wb_gradients *g, wb_array *factor) {
     return factor != NULL;
 }
 
-/* The fault is in the factor, too: it makes each step wait for the sums over all gradients, so that
- * nothing of it is computed, and stored, with them. */
+/* The factor includes the check for non-finite gradients. So each step waits for the sums over all
+ * gradients, and no part of it is fused with these sums and stored. */
 bool wb_precision_unscale(const wb_precision *p, wb_gradients *g) {
     if (!p || (!p->scale && !p->reference)) return true;
     if (!p->scale) return multiply(g, p->reference);

@@ -365,8 +365,8 @@ wb_rule wb_clip_grad_make(wb_clip_grad_desc desc) { return wb_rule_of_desc(&clip
 #undef DESC
 
 #define DESC wb_clip_norm_desc
-/* The optimiser skips the step where the norm of a gradient is not finite. What the rules before
- * have made of it may be: that leaves parameter and later states alone. */
+/* The optimiser skips the step where the norm of a gradient is not finite. An earlier rule may make
+ * the gradient infinite all the same: then parameter and later states stay as they are. */
 static wb_array *clip_to(wb_rule_at *at, wb_array *norm) {
     at->good = AND(at->good, EQ(SUB(norm, norm), NUM(0)));
     return wb_shortened(G, norm, S(omega));
@@ -416,7 +416,7 @@ static wb_array *accum_grad(wb_rule_at *at) {
     wb_array *n = S(n), *place = wb_mod(at->t, n); /* 1, 2, ..., 0 */
     wb_array *share = DIV(G, n);
     wb_array *sum = at->state[0] = SELECT(EQ(place, NUM(1)), share, ADD(at->state[0], share));
-    at->good = AND(at->good, wb_cast(EQ(place, NUM(0)), WB_BOOL)); /* no number any more */
+    at->good = AND(at->good, wb_cast(EQ(place, NUM(0)), WB_BOOL)); /* not a number any more */
     at->t = FLOOR(DIV(at->t, n));
     return sum;
 }

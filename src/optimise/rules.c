@@ -79,7 +79,7 @@ static wb_rule join(const char *function, int64_t count, const wb_rule *rules) {
     return chain;
 }
 
-/* Rows that are to be the last, and are not. */
+/* Fails if a row that must be the last is not. */
 static wb_rule check_last(const char *function, wb_rule chain) {
     for (int i = 0; i + 1 < wb_rule_links(&chain) && !chain.is_broken; i++) {
         if (!chain.links[i]->is_last) continue;
@@ -189,7 +189,7 @@ static bool has_setting(const wb_rule_row *row, const char *name, int count) {
     return false;
 }
 
-/* What files, messages and plans know a row by is there, and once. */
+/* Checks the names by which files, messages and plans know a row: all are there, and all differ. */
 static wb_status check_row(const char *function, const wb_rule_row *row) {
     if (!row->name) return wb_fail(WB_ERROR_ARGUMENT, "%s: a rule's row has no name", function);
     const int settings = wb_rule_settings(row);
@@ -200,9 +200,10 @@ static wb_status check_row(const char *function, const wb_rule_row *row) {
     for (int k = 0; k < wb_rule_row_states(row); k++) {
         const wb_rule_state *s = &row->states[k];
         if (s->start == WB_START_SETTING && !has_setting(row, s->setting, settings))
-            return wb_fail(WB_ERROR_ARGUMENT,
-                           "%s: %s: state %s starts with the setting %s, which is none of its own",
-                           function, row->name, s->name, s->setting ? s->setting : "NULL");
+            return wb_fail(
+                WB_ERROR_ARGUMENT,
+                "%s: %s: state %s starts with the setting %s, which the rule does not have",
+                function, row->name, s->name, s->setting ? s->setting : "NULL");
     }
     return WB_OK;
 }
@@ -225,7 +226,7 @@ wb_status wb_rule_check(const char *function, const wb_rule *rule) {
     return WB_OK;
 }
 
-/* "eta, rho": what the rule can be asked for, each once. */
+/* "eta, rho": the names of the rule's settings, each once. */
 void wb_rule_list_settings(const wb_rule *rule, char *text, size_t size) {
     size_t length = 0;
     text[0] = 0;

@@ -305,14 +305,15 @@ static bool check_parts(const char *function, int64_t count, const wb_schedule_p
             return false;
     for (int64_t i = 0; i < count; i++)
         if (parts[i].schedule->is_owned || is_given_before(parts, i)) {
-            (void)wb_fail(WB_ERROR_ARGUMENT, "%s: schedule %lld belongs to another one already",
-                          function, (long long)i + 1);
+            (void)wb_fail(WB_ERROR_ARGUMENT,
+                          "%s: schedule %lld is part of another schedule already", function,
+                          (long long)i + 1);
             return false;
         }
     return true;
 }
 
-/* Those that were given, each once; what has another owner stays there. */
+/* Releases the schedules that were given, each once; those with another owner stay. */
 static void release_given(int64_t count, const wb_schedule_part *parts) {
     for (int64_t i = 0; i < count; i++) {
         wb_schedule *s = parts[i].schedule;

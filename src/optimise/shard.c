@@ -127,7 +127,7 @@ static bool takes_part(const wb_optimiser *o, int64_t i, wb_division division) {
     return o->sums[i] && o->groups[i].division == division;
 }
 
-/* In the order of gradients: the last layers first. */
+/* In the order in which gradients are computed: the last layers first. */
 static bool join_type(bucket *b, wb_dtype dtype) {
     int64_t elements = 0;
     for (int64_t i = b->o->group_count - 1; i >= 0; i--) {
@@ -173,7 +173,7 @@ bool wb_join_parts(wb_optimiser *o, wb_array *watched) {
 
 /* ---- whole states ---- */
 
-/* What a rank without the state gives to a broadcast. */
+/* The array that a rank without the state passes to a broadcast. */
 static wb_array *placeholder(const wb_array *x) {
     const wb_dtype dtype = x->dtype == WB_F64 ? WB_F64 : WB_F32;
     return wb_beside(x, wb_full_make(dtype, 0, x->ndim, x->sizes));

@@ -85,7 +85,7 @@ static wb_status synchronize_numbers(wb_layer *model) {
 
 /* ---- numbers of an optimiser ---- */
 
-/* A rule without its rows, which every rank has itself. */
+/* A rule without its rows: these are code, which every rank has. */
 typedef struct rule_numbers {
     double settings[WB_RULE_ALL_SETTINGS];
     int64_t late;
@@ -250,7 +250,7 @@ static void tell_optimiser(const wb_optimiser *o, wb_text *facts) {
     wb_fact_add(facts, ".zero", o->is_divided ? "true" : "false");
 }
 
-/* So that what is sent means the same everywhere. */
+/* Checks that what is sent has the same meaning on all ranks. */
 static wb_status compare_structure(wb_layer *model, const wb_optimiser *o) {
     wb_text facts = {.file = NULL};
     wb_status status = WB_OK;
@@ -279,13 +279,13 @@ static wb_status synchronize(wb_layer *model, wb_optimiser *o) {
     return status;
 }
 
-/* An array keeps its numbers for ever; a place in a tree does not. */
+/* An array never changes its numbers, but a place in a tree can get another array. */
 static bool check(const void *object) {
     if (!wb_may_use_any(function, object, NULL)) return false;
     if (((const wb_object *)object)->klass != &wb_array_class) return true;
     return wb_fail(WB_ERROR_ARGUMENT,
-                   "%s: an array keeps its numbers: x = wb_bcast(x, 0) gives those of rank 0, and "
-                   "in a tree, wb_synchronize(wb_tree(x)), they take its place",
+                   "%s: an array cannot be changed in place: use x = wb_bcast(x, 0), or put x into "
+                   "a tree, whose arrays are replaced",
                    function) == WB_OK;
 }
 

@@ -20,7 +20,7 @@ static const wb_tie_group *group_of(const wb_optimiser *o, wb_array *const *slot
     return NULL;
 }
 
-/* With as many digits as it takes to read it back. */
+/* With enough digits to read the same number back. */
 static void real_text(double value, char *text, size_t size) {
     for (int digits = 6; digits <= 17; digits++) {
         (void)snprintf(text, size, "%.*g", digits, value);

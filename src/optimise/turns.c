@@ -8,7 +8,7 @@ void wb_optimiser_leaves_turns(const wb_optimiser *o) {
     if (wb_room_get(WB_ROOM_OPTIMISER) == o) wb_room_set(WB_ROOM_OPTIMISER, NULL);
 }
 
-/* Its last step was one of this slot, too. */
+/* True if this slot took part in the optimiser's last step. */
 static bool has_trained(const wb_optimiser *o, wb_array *const *slot) {
     for (int64_t i = 0; i < o->member_count; i++)
         if (o->members[i].slot == slot) return o->sums[o->members[i].group] != NULL;
@@ -18,10 +18,11 @@ static bool has_trained(const wb_optimiser *o, wb_array *const *slot) {
 static void say(const wb_optimiser *o, wb_array **slot) {
     char path[WB_PATH_BYTES];
     wb_slot_path(o->model, slot, path);
-    wb_log_line(WB_LOG_WARN,
-                "%s of %s is trained by two optimisers in turn, each with a state of its own; one "
-                "with .paths can have several rules, and wb_freeze leaves parameters to the other",
-                path, o->model->class_->name);
+    wb_log_line(
+        WB_LOG_WARN,
+        "%s of %s is trained by two optimisers in turn, each with its own state; use one optimiser "
+        "with a rule for each of .paths, or freeze (wb_freeze) in each what the other trains",
+        path, o->model->class_->name);
 }
 
 /* In the first step after another one's, when both have made steps before. */

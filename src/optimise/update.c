@@ -25,7 +25,7 @@ static bool same_slots(const wb_optimiser *o, const wb_gradients *g) {
     return true;
 }
 
-/* What the loss has set is pending, and computed with the step; it may part a tie. */
+/* Values that the loss has set are pending, and computed with the step; they may end a tie. */
 static bool unchanged(const wb_optimiser *o) {
     for (int64_t i = 0; i < o->group_count; i++) {
         const int64_t first = o->groups[i].first;
@@ -85,7 +85,7 @@ static wb_array *sum_of_group(const wb_optimiser *o, const wb_gradients *g,
 static wb_array *clip(wb_optimiser *o, wb_array *watched) {
     wb_array *norm = wb_common_norm(o->group_count, o->sums);
     if (!norm) return watched;
-    /* a sum that is rounded alike whatever the step does with it */
+    /* in a plan of its own, so that the sum is always rounded in the same way */
     if (o->sharing && wb_evaluate_roots(1, &norm) != WB_OK) return NULL;
     for (int64_t i = 0; i < o->group_count; i++)
         if (o->sums[i]) o->sums[i] = wb_shortened(o->sums[i], norm, wb_constant(o->clip_norm));
@@ -105,7 +105,8 @@ static wb_array *watch_clipped(wb_optimiser *o, wb_array *watched) {
 
 /* ---- cohorts ---- */
 
-/* Those of a cohort that have no gradient become one of their own, which does not count. */
+/* Groups of a cohort without a gradient become a cohort of their own, which does not count this
+ * step. */
 static bool split(wb_optimiser *o, int64_t cohort, int64_t taking_part) {
     if (taking_part > 0) {
         if (!WB_GROW(o->cohorts, o->cohort_count, o->cohort_capacity)) return false;
@@ -120,7 +121,7 @@ static bool split(wb_optimiser *o, int64_t cohort, int64_t taking_part) {
     return true;
 }
 
-/* So that the groups of a cohort have a gradient, all or none. */
+/* Splits cohorts so that either all groups of one have a gradient or none has. */
 static bool split_cohorts(wb_optimiser *o) {
     for (int64_t c = o->cohort_count - 1; c >= 0; c--) {
         int64_t groups = 0, taking_part = 0;
@@ -135,7 +136,7 @@ static bool split_cohorts(wb_optimiser *o) {
     return true;
 }
 
-/* The numbers of a cohort's step, when its first group asks for them. */
+/* The numbers of a cohort's step, made when its first group needs them. */
 static wb_array *numbers_of(wb_optimiser *o, wb_cohort *c, wb_array *watched) {
     if (c->numbers) return c->numbers;
     c->numbers = wb_step_numbers(&c->rule, watched, c->count ? c->count : o->count);
@@ -174,7 +175,7 @@ static wb_status apply_rule(wb_optimiser *o, int64_t index, wb_array *watched) {
     return status;
 }
 
-/* What the other members of a group will hold. */
+/* Sets what the other members of a group will hold. */
 static wb_status spread(wb_optimiser *o, const wb_tie_group *group) {
     wb_array *fresh = o->members[group->first].fresh;
     const wb_array *first = *o->members[group->first].slot;
@@ -186,7 +187,7 @@ static wb_status spread(wb_optimiser *o, const wb_tie_group *group) {
     return WB_OK;
 }
 
-/* The gradients of all groups. A first step without any is hardly meant. */
+/* The gradients of all groups. A first step without any gradient is probably a mistake. */
 static wb_status sum_groups(wb_optimiser *o, const wb_gradients *g) {
     bool is_any = o->group_count == 0; /* wb_setup has warned */
     for (int64_t i = 0; i < o->group_count; i++) {
@@ -246,7 +247,8 @@ bool wb_optimiser_precision(wb_optimiser *o, wb_precision *precision) {
     return true;
 }
 
-/* What a loss sets is not moved as well: of two new values one would be lost. */
+/* A parameter that the loss has set must not be moved by the step, too: one of the two new values
+ * would be lost. */
 static bool is_set_by_loss(const wb_optimiser *o, const wb_tie_group *group) {
     char path[WB_PATH_BYTES];
     for (int64_t i = group->first; i >= 0; i = o->members[i].next) {
@@ -286,7 +288,8 @@ static wb_status build_steps(wb_optimiser *o, wb_array *watched) {
     return o->fresh_count ? WB_OK : wb_error_status();
 }
 
-/* Builds all recipes; changes no slot. Of what is kept of micro-batches, if that is there. */
+/* Builds all recipes from the gradients or, if there are micro-batches, from their sums; changes no
+ * slot. */
 static wb_status build(wb_optimiser *o, const wb_gradients *g) {
     wb_array *watched;
     if (o->sharing) {
@@ -305,7 +308,7 @@ static wb_status build(wb_optimiser *o, const wb_gradients *g) {
 
 /* ---- the roots ---- */
 
-/* What the guard of states watches, if nobody else computes it. */
+/* Adds the number that the guard of states watches to the roots, if no step computes it. */
 static int list_watched(const wb_optimiser *o, const wb_gradients *g, wb_array **root) {
     if (!o->watched || o->watched == wb_gradients_watched(g)) return 0;
     *root = o->watched;
@@ -371,7 +374,8 @@ static wb_status compute(wb_optimiser *o, const wb_gradients *g, int settled) {
     return guarded == WB_OK ? settled_states : guarded;
 }
 
-/* What the loss was divided by is of all parts; another root, then. How many. */
+/* The divisor of the loss is that of all parts, and so a further root. Returns how many roots there
+ * are. */
 static int show_divisor(const wb_optimiser *o, wb_gradients *g, wb_array **root) {
     if (!wb_is_of_parts(o)) return 0;
     wb_gradients_put_divisor(g, o->mean_divisor);
@@ -403,7 +407,7 @@ wb_status wb_update(wb_optimiser *optimiser, wb_layer *model, wb_gradients *grad
     wb_status status = check("wb_update", optimiser, model, gradients);
     if (status == WB_OK && !is_between_steps("wb_update", optimiser)) return WB_ERROR_ARGUMENT;
     if (status != WB_OK) return wb_is_optimiser(optimiser) ? tell_ranks(optimiser, status) : status;
-    /* of the new arrays, which then belong to the slots alone */
+    /* the recipes of the new arrays, which then only the slots hold */
     if (!wb_scope_begin()) return tell_ranks(optimiser, WB_ERROR_MEMORY);
     wb_error_aside older;
     wb_error_put_aside(&older);
@@ -450,7 +454,7 @@ static wb_status make_part(wb_optimiser *o, wb_gradients *g, const call *c, int6
     return check(function, o, g->model, g);
 }
 
-/* What layers write is one of the sums; the next part begins with what they held before. */
+/* States that layers write become part of the sums; the next part begins with the old states. */
 static wb_status add_part(wb_optimiser *o, wb_gradients *g, const call *c, int64_t number) {
     if (!wb_scope_begin()) return WB_ERROR_MEMORY;
     const int64_t states = wb_state_begin();
@@ -464,7 +468,7 @@ static wb_status add_part(wb_optimiser *o, wb_gradients *g, const call *c, int64
     return status;
 }
 
-/* Each in a scope that alone refers to its gradients. */
+/* Computes each micro-batch in a scope that holds the only references to its gradients. */
 static wb_status add_parts(wb_optimiser *o, wb_gradients *g, const call *c) {
     wb_status status = WB_OK;
     if (o->micro_batches && !wb_check_uncached(o)) return wb_error_status();
@@ -479,8 +483,8 @@ static wb_status add_parts(wb_optimiser *o, wb_gradients *g, const call *c) {
     return status == WB_OK && o->micro_batches ? wb_parts_sum(o) : status;
 }
 
-/* From the loss on, unless that is done for micro-batches; the gradients are dropped as soon as the
- * step is built of them. */
+/* Makes the step, including the loss unless micro-batches have computed it; releases the gradients
+ * as soon as the step is built. */
 static wb_status run_whole(wb_optimiser *o, wb_gradients *g, const call *c) {
     if (!wb_scope_begin()) return WB_ERROR_MEMORY;
     wb_status status = o->micro_batches ? WB_OK : make_part(o, g, c, 0);

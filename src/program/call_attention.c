@@ -85,14 +85,14 @@ static int add_arguments(wb_call_source *s) {
     return count;
 }
 
-/* Of q, k or v, of which a batch has so many columns. */
+/* The matrices of q, k or v; a batch has this many columns. */
 static void add_columns(wb_call_source *s, const char *name, const int64_t strides[2],
                         int64_t columns) {
     for (int d = 0; d < 2; d++) wb_call_word_at(s, name, d, strides[d]);
     wb_call_reaches(s, columns * strides[0] + s->call->attention.batch * strides[1]);
 }
 
-/* What scores depend on. */
+/* The definitions that scores depend on. */
 static void add_properties(wb_call_source *s) {
     const wb_attention_call *a = &s->call->attention;
     wb_call_constant(s, "BACKWARD", is_backward(s->call));

@@ -16,7 +16,8 @@ typedef struct lists {
     const int64_t *of[3];
 } lists;
 
-/* How far the lists, seen at each `step`-th place, go on as they begin. */
+/* How many entries of the lists, taking every `step`-th one, continue with the stride of the first
+ * two. */
 static int64_t run_of(const lists *l, int64_t batch, int64_t step, int64_t by[3]) {
     const int64_t count = batch / step;
     for (int i = 0; i < 3; i++) by[i] = count > 1 ? l->of[i][step] - l->of[i][0] : 0;
@@ -36,7 +37,7 @@ static int64_t offset_at(const dimensions *d, int list, int64_t product) {
     return offset;
 }
 
-/* False: the lists are not such sums. */
+/* False: the offsets are not such sums. */
 static bool find_dimensions(const lists *l, int64_t batch, dimensions *d) {
     *d = (dimensions){.count = 0};
     int64_t step = 1;

@@ -77,8 +77,8 @@ typedef struct boxes {
     int64_t width; /* of a vector */
 } boxes;
 
-/* The sizes of a box along a dimension: what the taps span, less the zeros that a row shares with
- * the next. */
+/* The size of a box along a dimension: the span of the taps, less the zeros that a row shares with
+ * the next one. */
 static int64_t box_size(int64_t span, int64_t size, int64_t first, int64_t grid, int64_t phases) {
     if (phases > 1) return wb_call_ceil(span, phases);
     if (first < 0) return span;
@@ -220,7 +220,7 @@ static wb_source *render_serial(const wb_call *call, const wb_dialect *dialect) 
 
 /* ---- kernels of one tap: matrix products of planes and weights ---- */
 
-enum { LEAST_PLACES = 128 /* of a plane; smaller ones are better taken together */ };
+enum { LEAST_PLACES = 128 /* of a plane; smaller planes are computed together */ };
 
 static bool is_product(const wb_call *call) {
     const wb_window_call *w = &call->window;

@@ -33,7 +33,7 @@ int64_t wb_call_real_bytes(const wb_call *call) { return call->dtype == WB_F64 ?
 
 static bool is_half(wb_dtype dtype) { return dtype == WB_F16 || dtype == WB_BF16; }
 
-/* What has the same size, for copies. */
+/* An unsigned type of the same size, for copies. */
 static wb_dtype bits_of(wb_dtype dtype) {
     const size_t size = wb_dtype_size(dtype);
     return size == 8 ? WB_I64 : size == 4 ? WB_I32 : size == 2 ? dtype : WB_U8;
@@ -110,9 +110,9 @@ void wb_call_reaches(wb_call_source *s, int64_t count) {
 
 void wb_call_scratch(wb_call_source *s, const char *name, int64_t size_bytes) {
     wb_text_add(&s->lines, "#define %s w.v[%d]\n", name, add_word(s, (int64_t)s->scratch_bytes));
-    /* of no elements, too: the text names it */
+    /* also if it has no elements, because the text names it */
     const int64_t more = wb_call_ceil(wb_call_most(size_bytes, 1), ALIGNMENT) * ALIGNMENT;
-    s->scratch_bytes = s->scratch_bytes == SIZE_MAX /* not even now */
+    s->scratch_bytes = s->scratch_bytes == SIZE_MAX /* out of memory still */
                            ? SIZE_MAX
                            : wb_bytes(wb_plus((int64_t)s->scratch_bytes, more));
 }

@@ -50,7 +50,7 @@ static uint64_t bits_of_double(double x) {
     return bits;
 }
 
-/* What does not fit is the smallest number, as in casts. */
+/* Values that do not fit become the smallest number, as in casts. */
 static int64_t whole(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
 
 static int32_t short_whole(double x) {
@@ -134,7 +134,7 @@ static void print_product(wb_printer *p, const wb_instruction *i) {
     wb_print(p, ")");
 }
 
-/* Integers wrap: they are computed as unsigned ones, and go back. */
+/* Integers wrap, so they are computed as unsigned ones and converted back. */
 static void print_row(wb_printer *p, const wb_instruction *i) {
     if (is_product(i)) {
         print_product(p, i);

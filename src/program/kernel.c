@@ -29,8 +29,8 @@ static const char *barrier(const wb_printer *p) {
 
 /* ---- in front ---- */
 
-/* The group's job is the last that begins no later; what follows sees the job's parameters as if it
- * were alone. */
+/* The group's job is the last that begins no later; the code after this sees the job's parameters
+ * as if it were the only one. */
 static void print_job(wb_printer *p) {
     wb_print(
         p, "wb_i32 job = 0;\n"
@@ -101,8 +101,9 @@ static void print_pointers(wb_printer *p) {
     }
 }
 
-/* Of a loop whose places lie `stride` apart LLVM makes vector code for stride 1, and plain code for
- * all others, unless it does not see that they lie so. No buffer is 2^62 bytes long. */
+/* For a loop with a stride LLVM makes vector code for stride 1 and plain code for all others,
+ * unless the stride is hidden from it. So the text combines it with a number that is always 0,
+ * because no buffer has 2^62 bytes. */
 static void print_none(wb_printer *p) {
     const char *type = wb_place_type(p);
     if (p->dialect->is_serial) wb_print(p, "const %s none = (%s)(w.v[0] >> 62);\n", type, type);
@@ -123,7 +124,7 @@ static void print_uniform(wb_printer *p) {
 
 /* ---- units ---- */
 
-/* Number u of the unit, and what of it is to be done, after an open brace. */
+/* Opens a brace and declares u, the number of the unit, and the part of it to be done. */
 static void print_units(wb_printer *p, const part *todo) {
     const wb_layout *l = &p->layout;
     const char *type = wb_place_type(p);
@@ -210,8 +211,8 @@ static bool is_of_stage(const wb_instruction *i, int stage) {
     return i->row && i->phase == stage && i->code != WB_CODE_store && !wb_is_number(i);
 }
 
-/* The total of all chunks that an item takes: all in their order, or, where items share a row, its
- * part of them. */
+/* The total of an item's chunks: all chunks in order, or, if items share a row, the item's part of
+ * them. */
 static void print_gathering(wb_printer *p, int number) {
     const wb_instruction *i = wb_instruction_at(p, number);
     const bool is_shared = wb_is_shared(p);

@@ -151,7 +151,7 @@ int wb_shared_totals(const wb_layout *l, const wb_dialect *dialect) {
     return dialect->warp ? l->group / dialect->warp : l->group;
 }
 
-/* What the items of a group share for its reductions fits into the memory that they share. */
+/* Checks that the shared memory of a group has room for the totals of its reductions. */
 static bool fits_group(const wb_layout *l, const wb_dialect *dialect) {
     const wb_program *p = &l->program;
     enum { SHARED_BYTES = 32768, TOTAL_BYTES = 8 };
@@ -288,8 +288,8 @@ static int64_t bytes_of_piece(const wb_layout *l, int32_t piece) {
     return bytes;
 }
 
-/* An item's registers have room for its share of the row. Short rows have smaller pieces, so that
- * no item is without. */
+/* Chooses pieces so that an item's registers have room for its share of the row. Short rows have
+ * smaller pieces, so that every item has some. */
 static bool may_hold(wb_layout *l, const wb_dialect *dialect, int64_t most_columns,
                      int64_t most_bytes) {
     const int32_t sharers = wb_layout_sharers(l, dialect);

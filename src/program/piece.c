@@ -75,7 +75,7 @@ static void open_columns(wb_printer *p, const columns *all, bool by_pieces) {
 
 /* ---- loads and stores ---- */
 
-/* A load that is done in front. */
+/* True for a load that is done before the others. */
 static bool is_load(const wb_printer *p, const columns *all, int i) {
     const wb_instruction *instruction = wb_instruction_at(p, i);
     if (!wb_is_in_body(p, all->needed, i) || instruction->code != WB_CODE_load) return false;
@@ -111,7 +111,7 @@ static void print_store(wb_printer *p, const columns *all, int i, bool by_pieces
 }
 
 typedef struct moves {
-    bool loads, stores; /* what is done of them */
+    bool loads, stores; /* which instructions are printed */
     bool by_pieces;
 } moves;
 
@@ -139,7 +139,7 @@ static void print_either(wb_printer *p, const columns *all, bool are_pieces, mov
 
 /* ---- the whole ---- */
 
-/* Of loads and stores: which there are, and whether any goes by pieces. */
+/* Finds the loads and stores, and whether any of them moves whole pieces. */
 static moves declare_arrays(wb_printer *p, const columns *all) {
     moves m = {.loads = false};
     for (int i = 0; i < p->layout.program.ninstructions; i++) {

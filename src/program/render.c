@@ -19,23 +19,22 @@ wb_status wb_check_dialect(const wb_dialect *dialect) {
     const int32_t warp = dialect->warp;
     if (group < least || group > MOST || !is_power_of_two(group))
         return wb_fail(WB_ERROR_ARGUMENT,
-                       "%s: groups of %d items; a power of two from %d to %d is wanted",
+                       "%s: groups of %d items, expected a power of two from %d to %d",
                        dialect->name, group, least, MOST);
     const int32_t most = dialect->most_group;
     if (most != 0 && (most < group || most > MOST_OF_LONG_ROWS || !is_power_of_two(most)))
-        return wb_fail(
-            WB_ERROR_ARGUMENT,
-            "%s: up to %d items in a group; a power of two from %d to %d is wanted, or 0",
-            dialect->name, most, group, MOST_OF_LONG_ROWS);
+        return wb_fail(WB_ERROR_ARGUMENT,
+                       "%s: up to %d items in a group, expected 0 or a power of two from %d to %d",
+                       dialect->name, most, group, MOST_OF_LONG_ROWS);
     if (warp == 0 || (!dialect->is_serial && warp <= group && is_power_of_two(warp))) return WB_OK;
     return wb_fail(WB_ERROR_ARGUMENT,
-                   "%s: warps of %d items; a power of two up to the group's %d is wanted, or 0",
+                   "%s: warps of %d items, expected 0 or a power of two up to the group's %d",
                    dialect->name, warp, group);
 }
 
 wb_status wb_fail_f64(const char *operation, const wb_dialect *dialect) {
     return wb_fail(WB_ERROR_UNSUPPORTED,
-                   "%s of f64: %s has no f64 on this device; f32 (wb_cast) or the CPU will do",
+                   "%s of f64: %s has no f64 on this device; use f32 (wb_cast), or the CPU",
                    operation, dialect->name);
 }
 
@@ -49,7 +48,7 @@ static const char *const code_names[WB_CODE_COUNT] = {
     [WB_CODE_sum] = "sum",          [WB_CODE_max_reduce] = "max",  [WB_CODE_spread] = "expand",
     [WB_CODE_side_sum] = "side sum"};
 
-/* What computes in f64, else what moves it; NULL: nothing does. */
+/* The instruction that computes in f64, else one that moves f64; NULL: there is none. */
 static const char *f64_user(const wb_program *program) {
     const char *mover = NULL;
     for (int i = 0; i < program->ninstructions; i++) {

@@ -135,7 +135,7 @@ static void print_first_positions(wb_printer *p) {
     wb_print(p, "}\n");
 }
 
-/* A carry runs through the dimensions. */
+/* Adds with a carry from dimension to dimension. */
 static void print_next_positions(wb_printer *p) {
     const char *type = wb_place_type(p);
     const int last = p->layout.program.ndim - 1;

@@ -34,7 +34,7 @@ static struct {
     pthread_cond_t change;
     pthread_t thread;
     bool is_there, ends;
-    pid_t process; /* that has the thread */
+    pid_t process; /* the process that has the thread */
     job *jobs;     /* those that are not done, the oldest first */
     int64_t begun, done, capacity;
     flight *flights; /* the oldest first; room for all jobs begun */
@@ -61,14 +61,14 @@ static void drop_flights(int64_t count) {
         carrier.flights[i] = carrier.flights[i + count];
 }
 
-/* With the error that is pending: nothing is on its way any more. */
+/* Ends with the pending error: no job is under way any more. */
 static void abort_flights(wb_status status) {
     wb_ranks_give_up_devices(carrier.flight_count > 0);
     drop_flights(carrier.flight_count);
     keep_error(status);
 }
 
-/* Looks whether the oldest one has come to its end, with the lock held but while waiting. */
+/* Checks whether the oldest one has finished; the lock is held, except during a wait. */
 static void look_after_flights(void) {
     const flight oldest = carrier.flights[0];
     bool is_done = false;
@@ -135,7 +135,8 @@ static void *carry(void *unused) {
 static bool start_thread(void) {
     carrier.is_there = wb_platform_start_thread(&carrier.thread, carry, NULL);
     carrier.process = getpid();
-    if (!carrier.is_there) (void)wb_fail(WB_ERROR_MEMORY, "distributed: no thread can be made");
+    if (!carrier.is_there)
+        (void)wb_fail(WB_ERROR_MEMORY, "distributed: a thread cannot be started");
     return carrier.is_there;
 }
 
@@ -174,15 +175,15 @@ wb_status wb_ranks_begin_on_device(const wb_collective *c, wb_memory from, wb_me
     return status;
 }
 
-/* Lets the device go on only after the last of the jobs that were waited for, if it is on its
- * way. */
+/* Makes the device's later work wait for the last of the jobs that were waited for, if it is still
+ * under way. */
 static wb_status order_device(int64_t last) {
     int64_t i = carrier.flight_count;
     while (i > 0 && carrier.flights[i - 1].number > last) i--;
     return i > 0 ? wb_ranks_wait_for(carrier.flights[i - 1].done) : WB_OK;
 }
 
-/* A child of fork has begun nothing. */
+/* In a child made by fork no collective is under way. */
 wb_status wb_ranks_finish(int64_t left) {
     if (is_child()) return WB_OK;
     wb_lock_take(WB_LOCK_CARRIER);

@@ -6,7 +6,8 @@
 #include "platform/threads.h"
 #include "ranks/transport.h"
 
-/* Open MPI binds each of few processes to one core, unless its user asks for another policy. */
+/* Open MPI binds each process to one core if there are few, unless the user asks for another
+ * policy. */
 static bool is_bound_unasked(const wb_seat *seat) {
     return seat->starter && strcmp(seat->starter, "Open MPI") == 0 &&
            getenv("OMPI_MCA_orte_bound_at_launch") && !getenv("OMPI_MCA_hwloc_base_binding_policy");

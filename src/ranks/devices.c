@@ -13,7 +13,7 @@
 #include "ranks/transport.h"
 
 static struct {
-    const wb_device_transport *transport; /* NULL: nobody has joined */
+    const wb_device_transport *transport; /* NULL: not joined */
     void *state;                          /* NULL: it has ended */
     const wb_device *device;
     void *queue;
@@ -54,11 +54,10 @@ static const wb_device *pick(const char *backend, const wb_distributed_desc *des
     if (!desc->choose_device) {
         const wb_device *device = wb_default_device();
         if (strcmp(wb_device_backend_name(device), backend) == 0) return device;
-        return wb_fail_null(
-            WB_ERROR_ARGUMENT,
-            "distributed: .choose_device = false leaves the default device, which must be one "
-            "of %s then, but is %s",
-            backend, wb_device_name(device));
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "distributed: with .choose_device = false the default device must be "
+                            "one of %s, but is %s",
+                            backend, wb_device_name(device));
     }
     if (wb_use(backend) != WB_OK) return NULL;
     const int count = wb_device_count(backend), own = seat->local_rank;
@@ -134,7 +133,7 @@ static bool is_same_device(const place *a, const place *b) {
     return a->address[0] && strcmp(a->address, b->address) == 0 && strcmp(a->host, b->host) == 0;
 }
 
-/* A rank's place, whose texts end in any case. */
+/* A rank's place; its texts are ended by 0, whatever the rank has sent. */
 static void copy_place(place *to, const place *from) {
     wb_copy_told(to->failure, sizeof to->failure, from->failure, sizeof from->failure);
     wb_copy_told(to->host, sizeof to->host, from->host, sizeof from->host);
@@ -181,7 +180,7 @@ static bool check_all(const place *all, int size) {
     return true;
 }
 
-/* Until what was begun has come to its end. */
+/* Waits until all collectives that were begun have finished. */
 static wb_status settle(void) {
     const double begin = wb_clock();
     bool goes_on = true;
@@ -282,14 +281,14 @@ static wb_status reduce_part(const wb_collective *c, wb_memory from, int64_t par
                : status;
 }
 
-/* Of few elements, all are given to all, and each rank adds them up. */
+/* For few elements: all ranks get all of them, and each rank adds them up. */
 static wb_status allreduce_few(const wb_collective *c, wb_memory from, int64_t n, wb_memory to) {
     wb_memory sum;
     const wb_status status = reduce_part(c, from, n, 0, &sum);
     return status == WB_OK ? copy(to, sum, (size_t)n * wb_dtype_size((wb_dtype)c->dtype)) : status;
 }
 
-/* Each rank reduces its part, and all are given all. */
+/* Each rank reduces its part, and then all ranks get all parts. */
 static wb_status allreduce_parts(const wb_collective *c, wb_memory from, int64_t part,
                                  wb_memory to) {
     const size_t bytes = (size_t)part * wb_dtype_size((wb_dtype)c->dtype);
@@ -301,7 +300,7 @@ static wb_status allreduce_parts(const wb_collective *c, wb_memory from, int64_t
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* What is left of whole parts is fewer than there are ranks. */
+/* The remainder has fewer elements than there are ranks. */
 static wb_status allreduce(const wb_collective *c, wb_memory from, wb_memory to) {
     enum { FEW = 4 * WB_MOST_RANKS };
     const size_t bytes = wb_dtype_size((wb_dtype)c->dtype);
@@ -319,7 +318,7 @@ static wb_status allreduce(const wb_collective *c, wb_memory from, wb_memory to)
     return status;
 }
 
-/* The others keep what they gave. */
+/* The other ranks keep their own arrays. */
 static wb_status reduce(const wb_collective *c, wb_memory from, wb_memory to) {
     const wb_status status = allreduce(c, from, to);
     if (status != WB_OK || c->root == devices.rank) return status;
@@ -377,8 +376,8 @@ wb_status wb_ranks_look_at(void *done, double since, bool *is_done) {
     if (status == WB_OK) status = wb_ranks_look();
     if (status == WB_OK && wb_clock() - since > devices.timeout)
         status = wb_fail(WB_ERROR_LOST,
-                         "distributed: a collective of rank %d on %s has not come to its end for "
-                         "%g s (WEBER_TIMEOUT)",
+                         "distributed: a collective of rank %d on %s has not finished within %g s "
+                         "(WEBER_TIMEOUT)",
                          devices.rank, wb_device_name(device), devices.timeout);
     return status;
 }

@@ -18,12 +18,13 @@ typedef struct starter {
     const char *name;
     const char *variables[NUMBERS]; /* NULL: none says it */
     const char *job;                /* one that is another one in each job; or NULL */
-    const char *use;                /* of a starter that no group is joined by: what to use */
+    const char *use;                /* if no group can be joined by it: what to use */
 } starter;
 
 #define USE_WEBER "use weber run -n N (one machine), mpiexec or srun --mpi=... (several)"
 
-/* The first whose rank and size are set counts; of those that cannot be joined, whose rank is. */
+/* The first row whose rank and size are set counts; for starters that cannot be joined the rank is
+ * enough. */
 static const starter starters[] = {
     {"weber run",
      {"WEBER_RANK", "WEBER_SIZE", "WEBER_LOCAL_RANK", "WEBER_LOCAL_SIZE"},
@@ -151,7 +152,7 @@ static bool check_tasks(void) {
     return false;
 }
 
-/* Of weber run's own: all or none. */
+/* weber run's variables must be set all or none. */
 static bool check_run(const bool *is_set) {
     const char *run = getenv("WEBER_RUN");
     const bool has_run = run && *run;
@@ -190,7 +191,8 @@ static void identity_of(const starter *row, char *text, size_t size) {
 
 enum { IDENTITY_BYTES = 160, MARK_BYTES = 24 + STARTERS * IDENTITY_BYTES };
 
-/* What a starter tells a process, those below it inherit: so a rank says what it has taken. */
+/* Processes that a rank starts inherit the variables of its starter. So a rank marks them as
+ * used. */
 void wb_seat_mark(void) {
     char text[MARK_BYTES];
     int used = snprintf(text, sizeof text, "%ld", (long)getpid());
@@ -203,7 +205,7 @@ void wb_seat_mark(void) {
     (void)setenv("WEBER_JOINED", text, 1);
 }
 
-/* The row tells of a rank that has started this process. */
+/* True if the variables of the row belong to the rank that has started this process. */
 static bool is_inherited(const starter *row) {
     const char *mark = getenv("WEBER_JOINED");
     char identity[IDENTITY_BYTES];
@@ -223,15 +225,16 @@ static int loose_number(const char *name) {
     return value >= 0 && value <= MOST && !*end ? (int)value : -1;
 }
 
-/* The row has started this process, as one of several ranks or of an unknown number. */
+/* Fails if the row's starter has started this process as one of several ranks, or of an unknown
+ * number. */
 static wb_status refuse(const starter *row) {
     const int rank = loose_number(row->variables[RANK]), size = loose_number(row->variables[SIZE]);
     if (rank < 0 || (row->variables[SIZE] && size <= 1)) return WB_OK;
     char of[32] = "";
     if (size > 0) (void)snprintf(of, sizeof of, " of %d", size);
     return wb_fail(WB_ERROR_UNSUPPORTED,
-                   "distributed: %s started this process as rank %d%s (%s), by which Weber cannot "
-                   "join the others; %s",
+                   "distributed: %s started this process as rank %d%s (%s), but gives Weber no way "
+                   "to join the other ranks; %s",
                    row->name, rank, of, row->variables[RANK], row->use);
 }
 

@@ -95,7 +95,7 @@ static void put_fact(writing *m, int ranks, const char *const *values, const cha
     }
 }
 
-/* Tells of the fact if ranks differ in it, and no list before this one has it. True: they do. */
+/* Writes the fact if ranks differ in it, and no earlier list has it. True: it was written. */
 static bool tell_fact(writing *m, int ranks, const char *const *lists, int own, const char *line,
                       int *told) {
     const char *values[WB_MOST_RANKS];
@@ -145,7 +145,7 @@ static wb_status gather(const char *own, size_t bytes, size_t longest, char *to)
     return status;
 }
 
-/* A byte more than the longest of all, which another rank may say anything of. */
+/* A byte more than the longest of all, which another rank may have sent wrong. */
 static wb_status find_longest(size_t own, size_t *longest) {
     enum { MOST_BYTES = 16 << 20 };
     const void *all[WB_MOST_RANKS];

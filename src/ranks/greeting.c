@@ -93,8 +93,8 @@ static wb_status fail_version(int rank, const wb_greeting *other) {
     char version[sizeof other->version + 1];
     wb_copy_told(version, sizeof version, other->version, sizeof other->version);
     return wb_fail(WB_ERROR_ARGUMENT,
-                   "distributed: all ranks must have the same version of Weber, but rank %d is of "
-                   "\"%s\", layout %u; this one is of \"%s\", layout %u",
+                   "distributed: all ranks must have the same version of Weber, but rank %d has "
+                   "\"%s\", layout %u; this one has \"%s\", layout %u",
                    rank, version, other->layout, plain.version, LAYOUT);
 }
 
@@ -125,8 +125,8 @@ static wb_status check_proofs(const wb_secret *secret, const wb_greeting *all,
         const uint64_t wanted = wb_greeting_proof(secret, all, size, r);
         if (memcmp(proofs[r], &wanted, sizeof wanted) == 0) continue;
         return wb_fail(WB_ERROR_ARGUMENT,
-                       "distributed: rank %d does not know the secret of this run (WEBER_SECRET): "
-                       "it belongs to another one",
+                       "distributed: rank %d does not have the secret of this run (WEBER_SECRET), "
+                       "so it belongs to another run",
                        r);
     }
     return WB_OK;

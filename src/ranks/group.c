@@ -20,18 +20,18 @@ enum { TEXT_BYTES = WB_MESSAGE_BYTES };
 
 static struct {
     bool is_joined;
-    bool cannot_join; /* tried in vain: the others do not wait for a second time */
+    bool cannot_join; /* joining has failed, and is not tried a second time */
     wb_seat seat;
     const wb_transport *transport; /* NULL: a group of one */
     void *state;
     pid_t process;
-    pthread_t thread; /* that made the first collective */
+    pthread_t thread; /* the thread that made the first collective */
     bool has_thread;
     int64_t made;            /* collectives */
     char asked[16];          /* the transport that wb_distributed_initialize was given */
     _Atomic bool has_failed; /* for ever */
-    bool has_agreed;         /* all ranks saw the same failure, and no message is on its way */
-    bool differs_in_terms;   /* what all have agreed on is that steps differ, and nobody said how */
+    bool has_agreed;         /* all ranks have seen the same failure, and no message is under way */
+    bool differs_in_terms;   /* that failure is that steps differ; the message does not say how */
     char failure[TEXT_BYTES]; /* why */
     void (*finish)(void);     /* before it leaves; or NULL */
     const void *all[WB_MOST_RANKS];
@@ -73,7 +73,7 @@ static const char *implementation(const wb_seat *seat) {
     return strncmp(text, "Open MPI", 8) == 0 ? "Open MPI" : "MPICH";
 }
 
-/* weber run stands for any transport that was asked for: it needs none but its own. */
+/* Under weber run any transport may be asked for: its own is used. */
 static const wb_transport *choose(const wb_seat *seat, const char *asked) {
     if (seat->run) return &wb_transport_local;
     char reason[512] = "";
@@ -187,7 +187,7 @@ static bool join(const char *function, const char *asked, const wb_distributed_d
     return is_in;
 }
 
-/* What WEBER_TRANSPORT asks for counts where the program asks for nothing. */
+/* WEBER_TRANSPORT counts if the program asks for no transport. */
 static bool join_any(const char *function, const char *asked, const wb_distributed_desc *desc) {
     const char *variable = getenv("WEBER_TRANSPORT");
     if (!asked && variable && *variable) asked = variable;
@@ -333,8 +333,8 @@ static wb_status reduce_part(const wb_collective *c, const char *own, int64_t pa
     return status;
 }
 
-/* A piece of n elements: each rank reduces its part, and all are given all. room is for the piece,
- * filled up to whole parts, and one part. */
+/* A piece of n elements: each rank reduces its part, and then all ranks get all parts. room is for
+ * the piece, filled up to whole parts, and one part. */
 static wb_status allreduce_piece(const wb_collective *c, const char *own, int64_t n, char *room,
                                  char *to) {
     const int size = group.seat.size;
@@ -376,7 +376,7 @@ static wb_status reduce(const wb_collective *c, const char *from, char *to) {
     return status;
 }
 
-/* What the root has, or with root -1 what each rank has, one after another. */
+/* Gives all ranks the root's elements or, with root -1, those of every rank, one after another. */
 static wb_status share(const wb_collective *c, int root, const char *from, char *to) {
     const size_t bytes = element_bytes(c);
     const int64_t piece = most_elements(c);
@@ -400,7 +400,7 @@ static wb_status allgather(const wb_collective *c, const char *from, char *to) {
     return share(c, -1, from, to);
 }
 
-/* Parts are far from one another: a piece takes a stretch of each. */
+/* The parts of the ranks are far apart: a piece takes a stretch of each part. */
 static wb_status reduce_scatter(const wb_collective *c, const char *from, char *to) {
     const int size = group.seat.size;
     const size_t bytes = element_bytes(c);
@@ -464,7 +464,7 @@ wb_status wb_ranks_carry_on_device(const wb_collective *c, wb_memory from, wb_me
     return status == WB_OK ? wb_ranks_post(c, from, to, ready, done) : status;
 }
 
-/* What all ranks have agreed on leaves nothing half done. */
+/* If all ranks have found the same failure, no collective is half done. */
 void wb_ranks_give_up_devices(bool has_lost) {
     if (group.has_agreed && !has_lost) {
         (void)give_up();

@@ -28,7 +28,7 @@
 #include "ranks/transport.h"
 
 enum {
-    LOOKS = 200, /* at a counter, for one at the clock */
+    LOOKS = 200, /* how often the counter is read before the clock is */
     NAP_MS = 20, /* then looks for ranks that have died */
     BEAT_MS = 500,
     SILENCE_MS = 5000, /* a heart that stands still for so long is stopped */
@@ -36,14 +36,14 @@ enum {
     WARNING_SECONDS = 10,
 };
 
-/* Longer than a sleeper needs to wake up: else both sides, once they have slept, sleep at each
- * step, since each finds the other one waking. */
+/* Longer than a sleeping thread needs to wake up. Otherwise, once both sides have slept, both would
+ * sleep at each step, because each finds the other one still waking up. */
 #define SPIN_SECONDS  100e-6
 #define YIELD_SECONDS 5e-6
 #define PART_SECONDS  10e-3
 
-/* What is known of a rank that others wait for. Times are seconds in which this process ran, too:
- * who stops all ranks for a while (Ctrl-Z) finds them alive. */
+/* What is known of a rank that others wait for. Times count only while this process runs, too:
+ * ranks that are all stopped for a while (Ctrl-Z) do not count as dead. */
 typedef struct watch {
     double last, waited, silent;
     uint32_t beats;
@@ -83,12 +83,13 @@ static void tick(watch *w, uint32_t beats) {
 }
 
 static wb_status fail_silent(int rank) {
-    return wb_fail(WB_ERROR_LOST, "distributed: rank %d has stopped: no sign of it for %d s", rank,
+    return wb_fail(WB_ERROR_LOST,
+                   "distributed: rank %d has stopped: it has shown no sign of life for %d s", rank,
                    SILENCE_MS / 1000);
 }
 
-/* Fails where waiting for the rank has no end. It may come and go while this one looks: whether it
- * has come is asked last. */
+/* Fails if waiting for the rank would not end. The rank may come and leave during this check, so
+ * whether it has come is asked last. */
 static wb_status look_after(const local *l, int rank, watch *w) {
     const wb_rank_line *line = &l->lines[rank];
     const bool has_failed = wb_segment_is_told(&l->segment),
@@ -105,8 +106,8 @@ static wb_status look_after(const local *l, int rank, watch *w) {
     if (w->silent > (double)SILENCE_MS / 1000.0) return fail_silent(rank);
     if (w->waited > l->timeout)
         return wb_fail(WB_ERROR_LOST,
-                       "distributed: rank %d is alive, but has not come to the collective that "
-                       "rank %d waits for, for %g s (WEBER_TIMEOUT)",
+                       "distributed: rank %d is alive, but has not entered the collective in which "
+                       "rank %d has waited for %g s (WEBER_TIMEOUT)",
                        rank, l->rank, l->timeout);
     if (!w->has_warned && w->waited > (double)WARNING_SECONDS) {
         w->has_warned = true;
@@ -122,8 +123,8 @@ static void relax(void) {
 #endif
 }
 
-/* The system may leave two ranks on one core for long, since they yield to each other. The one with
- * the larger number goes away. */
+/* The system may leave two ranks on one core for a long time, since they yield to each other. The
+ * one with the larger number moves to another core. */
 static void part(local *l, int rank, double now) {
     const int core = wb_platform_current_core() + 1;
     atomic_store_explicit(&l->lines[l->rank].core, core, memory_order_relaxed);
@@ -198,7 +199,7 @@ static void await_messages(const local *l, int root, size_t bytes) {
         const double at = l->lines[r].leaves[l->step & 1] + turn * wb_pace_message(&l->pace, bytes);
         if (turn && (root < 0 || root == r) && at > last) last = at;
     }
-    /* the others' times are only believed as far as waiting for them has an end */
+    /* the others' times are limited, so that a wrong one cannot make this rank wait for ever */
     const double latest = wb_clock() + l->timeout;
     wb_platform_sleep_until(last < latest ? last : latest);
 }
@@ -250,7 +251,7 @@ static void fail(void *state, const char *text) {
     wb_segment_tell(&l->segment, text);
 }
 
-/* For ranks that are together elsewhere: a rank that has left takes no part any more. */
+/* For ranks that meet by another transport: fails if a rank has left. */
 static wb_status look(void *state) {
     const local *l = state;
     if (wb_segment_is_told(&l->segment)) return wb_segment_fail_as_told(&l->segment);
@@ -280,7 +281,7 @@ static void *beat(void *state) {
 
 static bool start_heart(local *l) {
     l->has_heart = wb_platform_start_thread(&l->heart, beat, l);
-    if (!l->has_heart) (void)wb_fail(WB_ERROR_MEMORY, "distributed: no thread can be made");
+    if (!l->has_heart) (void)wb_fail(WB_ERROR_MEMORY, "distributed: a thread cannot be started");
     return l->has_heart;
 }
 
@@ -303,7 +304,7 @@ static void release(local *l) {
     wb_release(l);
 }
 
-/* What weber run says has become of the rank, so that it will not join; NULL: nothing. */
+/* Why the rank will not join, as weber run has noted it; NULL: nothing is noted. */
 static const char *fate_of(const local *l, int rank) {
     static const char *const fates[] = {NULL, "ended", "stopped"};
     char name[128];
@@ -321,7 +322,8 @@ static wb_status fail_to_join(const local *l, int rank, const char *what) {
     return wb_fail(WB_ERROR_LOST, "distributed: rank %d of %d has %s", rank, l->size, what);
 }
 
-/* Others see the lock only once it is there: at first a rank that is missing is not dead. */
+/* The others can see the lock only once the rank has joined: until then a missing rank does not
+ * count as dead. */
 static wb_status await_all(local *l) {
     const double begin = wb_clock();
     bool has_warned = false;
@@ -340,8 +342,8 @@ static wb_status await_all(local *l) {
             }
             if (waited > l->timeout) {
                 char what[96];
-                (void)snprintf(what, sizeof what, "not joined the group for %g s (WEBER_TIMEOUT)",
-                               l->timeout);
+                (void)snprintf(what, sizeof what,
+                               "not joined the group within %g s (WEBER_TIMEOUT)", l->timeout);
                 return fail_to_join(l, r, what);
             }
             for (int k = 0; k < l->size; k++) {

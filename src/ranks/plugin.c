@@ -33,7 +33,7 @@ static void *find(const char *file, const char *symbol, char *reason, size_t rea
     }
     void *library = wb_plugin_library(search.folder, file, reason, reason_bytes);
     void *found = library ? dlsym(library, symbol) : NULL;
-    if (library && !found) (void)snprintf(reason, reason_bytes, "%s is no transport", file);
+    if (library && !found) (void)snprintf(reason, reason_bytes, "%s is not a transport", file);
     return found;
 }
 

@@ -5,8 +5,9 @@
 
 enum { TILE = 512 };
 
-/* max and min: NaN wins, and of equals the first, as in the operations of that name. Whole numbers
- * are added as unsigned ones, so that an overflow wraps as it does in programs. */
+/* max and min: a NaN is the result if there is one, and of equal numbers the first counts, as in
+ * the operations of that name. Whole numbers are added as unsigned ones, so that an overflow wraps
+ * as it does in programs. */
 #define FLOATS_ADD(a, b) ((a) + (b))
 #define WHOLE_ADD(a, b)  ((NUMBER)((uint64_t)(a) + (uint64_t)(b)))
 #define LARGER(a, b)     ((a) < (b) || (b) != (b) ? (b) : (a))

@@ -38,7 +38,7 @@ static bool fail_at(const char *what, const char *name) {
     return false;
 }
 
-/* Nobody else can have opened what is the user's alone. */
+/* Checks that the file belongs to the user alone, so that no other user can have opened it. */
 static bool is_own(int file, const char *name) {
     struct stat about;
     if (fstat(file, &about) != 0) return fail_at("cannot look at the shared memory", name);
@@ -69,12 +69,12 @@ static bool map(wb_segment *s, const char *name) {
 static bool take_place(const wb_segment *s, const char *name) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = s->rank, .l_len = 1};
     if (fcntl(s->file, F_SETLK, &lock) == 0) return true;
-    (void)wb_fail(WB_ERROR_ARGUMENT, "distributed: there is another rank %d in the run %s", s->rank,
-                  name);
+    (void)wb_fail(WB_ERROR_ARGUMENT,
+                  "distributed: another process is rank %d of the run %s already", s->rank, name);
     return false;
 }
 
-/* The first one writes down what the others have to be. */
+/* The first rank writes what the others must agree with. */
 static bool agree(const wb_segment *s) {
     uint32_t none = 0, nobody = 0;
     wb_shared *shared = s->shared;

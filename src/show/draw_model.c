@@ -64,7 +64,7 @@ static bool add_arrow(graph *g, int64_t from, int64_t to) {
     return true;
 }
 
-/* Arrows from what x is made of. */
+/* Draws arrows from the arrays that x was computed from. */
 static bool add_arrows(graph *g, wb_array *x, int64_t to) {
     wb_seen seen = {.capacity = 0};
     int64_t depth = 0;
@@ -93,7 +93,8 @@ static bool has_boxes(const graph *g, const char *path) {
     return false;
 }
 
-/* What a container passes on: the result of a layer in it, or its input; -1: it made it. */
+/* The box whose result a container passes on: a layer in it, or its input; -1: the container has
+ * computed the result itself. */
 static int64_t passed_on(const graph *g, const wb_array *x) {
     int64_t number = box_of(g, x);
     while (number < 0 && x->op == WB_OP_custom) number = box_of(g, x = x->inputs[0]);
@@ -109,7 +110,7 @@ static box *new_box(graph *g, const char *path, const wb_array *x) {
     return b;
 }
 
-/* "SkipConnection", and by what it joins: "+". */
+/* "SkipConnection", and its connection: "+". */
 static void describe_container(const wb_layer *layer, char *text, size_t size) {
     const wb_layer_class *k = layer->class_;
     (void)snprintf(text, size, "%s", k->name);
@@ -168,7 +169,7 @@ static void take_inputs(void *user, int count, wb_array *const *inputs) {
     }
 }
 
-/* Boxes are numbered in order: each is needed before those that it was made of. */
+/* From the last box to the first, because each box comes after those that it was computed from. */
 static void mark_needed(graph *g) {
     g->boxes[g->last].is_needed = true;
     for (int64_t i = g->count - 1; i >= 0; i--)

@@ -131,7 +131,7 @@ static wb_status write_file(const char *path, const wb_array *x, const unsigned 
     return good && is_replaced ? WB_OK : io_error(path, "cannot be written");
 }
 
-/* What other programs take the bytes for. */
+/* How other programs interpret the bytes. */
 static bool is_named_png(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const char *ending = strrchr(name, '.');

@@ -33,7 +33,7 @@ static int start(const char *program, char **arguments, int output, pid_t *child
     return failure;
 }
 
-/* All that comes out of a pipe, whether or not there is memory for it. */
+/* Reads a pipe to its end, even if there is no memory for it. */
 static void read_all(int pipe_end, wb_text *bytes) {
     char piece[4096];
     for (ssize_t size; (size = read(pipe_end, piece, sizeof piece)) != 0;) {

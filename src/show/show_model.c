@@ -143,7 +143,7 @@ static void print_field(wb_text *out, int depth, wb_layer *layer, const wb_field
     }
 }
 
-/* Settings of a layer that is several lines, and children that stand among them. */
+/* Settings of a layer that takes several lines, and children among them. */
 static void print_settings(wb_text *out, int depth, wb_layer *layer) {
     const wb_field *list[WB_MOST_SETTINGS];
     int positional;
@@ -157,7 +157,7 @@ static void print_settings(wb_text *out, int depth, wb_layer *layer) {
     }
 }
 
-/* A layer that describes itself is one line; others open a level for what they hold. */
+/* A layer that describes itself takes one line; others open a level for their layers. */
 static void print_layer(wb_text *out, int depth, const char *name, wb_layer *layer) {
     const wb_layer_class *layer_class = layer->class_;
     const wb_model_counts counts = wb_count_model(layer);

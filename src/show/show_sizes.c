@@ -78,7 +78,7 @@ static int64_t of_scan(listing *l, const wb_array *scan) {
     return wb_times(sum, scan->attributes.scan.steps);
 }
 
-/* Of what root is made of and was not counted yet. */
+/* Counts the nodes that root depends on and that were not counted yet. */
 static int64_t count_new(listing *l, wb_array *root) {
     const int64_t floor = l->depth;
     int64_t sum = 0;
@@ -105,8 +105,8 @@ static void describe(listing *l, row *r, const wb_array *x) {
     r->parameters = wb_parameter_count(layer);
 }
 
-/* A layer comes after the layers inside of it, which are shown instead; what it computes besides is
- * the last one's. */
+/* A layer comes after the layers inside of it, which are shown instead; its own operations count
+ * for the last of these. */
 static void note(void *user, const char *path, wb_array *x, bool is_gradient) {
     listing *l = user;
     (void)is_gradient;

@@ -69,8 +69,8 @@ static bool add_batch(wb_sums *sums, const wb_batch *batch) {
     return !d->loss || add_loss(sums, batch);
 }
 
-/* Adds up all batches; how many observations. Of a batch without observations nothing counts; as
- * a rank's first one it makes the sums, so that all ranks have them. */
+/* Adds up all batches and returns the number of observations. A batch without observations adds
+ * nothing; if it is a rank's first, it still makes the sums, so that all ranks have them. */
 static int64_t walk(wb_sums *sums) {
     wb_batch batch = {0};
     int64_t observations = 0;
@@ -83,7 +83,8 @@ static int64_t walk(wb_sums *sums) {
     return observations;
 }
 
-/* Each rank has gone through its part; one that could not says so, since the others wait for it. */
+/* To be called when a rank has gone through its part, also if that failed, since the others wait
+ * for it. */
 static int64_t join_ranks(wb_sums *sums, int64_t observations) {
     if (sums->desc->loader->shards == 1) return observations;
     if (!wb_failed() && wb_sums_join_ranks(sums)) {

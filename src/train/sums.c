@@ -49,7 +49,7 @@ double wb_sums_loss(const wb_sums *s) {
 }
 
 typedef wb_array *change_fn(wb_array *sum);
-/* Also of a sum that is NaN, as means of nothing are. */
+/* Also if the sum is NaN, as the mean of no numbers is. */
 static wb_array *emptied(wb_array *sum) {
     return wb_beside(sum, wb_full_make((wb_dtype)sum->dtype, 0, sum->ndim, sum->sizes));
 }
@@ -77,10 +77,10 @@ bool wb_sums_empty(wb_sums *s) {
     return change(s, emptied);
 }
 
-/* A label of what fills up a rank's list of scores. */
+/* The label of scores that only pad a rank's list. */
 enum { NO_LABEL = 2 };
 
-/* The arrays as one of `count` elements, filled up with a number. */
+/* The arrays joined, padded with a number to `count` elements. */
 static wb_array *filled_up(int64_t batches, wb_array *const *arrays, wb_dtype dtype, int64_t count,
                            double number) {
     wb_array **pieces = wb_alloc_list(batches + 1, sizeof *pieces);
@@ -97,7 +97,8 @@ static wb_array *filled_up(int64_t batches, wb_array *const *arrays, wb_dtype dt
     return all;
 }
 
-/* Those of all ranks become one batch on each, with as many places for each rank. */
+/* Gathers the scores of all ranks into one batch on each rank; every rank's part is padded to the
+ * same length. */
 static bool gather_scores(wb_sums *s) {
     int64_t own = 0;
     for (int64_t i = 0; i < s->batches; i++) own += wb_count(s->scores[i]);
@@ -141,7 +142,7 @@ static wb_array *which_count(const wb_sums *s, wb_array *label) {
     return ignore != INT64_MIN ? NE(label, NUM((double)ignore)) : all;
 }
 
-/* How many scores stand before that of the label: larger ones, and equal ones with an earlier
+/* The number of scores that rank above the label's: larger ones, and equal ones of an earlier
  * class. */
 static wb_array *rank_of(wb_array *p, wb_array *classes, wb_array *label) {
     wb_array *hit = EQ(classes, label);
@@ -151,8 +152,8 @@ static wb_array *rank_of(wb_array *p, wb_array *classes, wb_array *label) {
     return wb_sum_dims(AND(wb_cast(before, WB_BOOL), wb_not(hit)), 0);
 }
 
-/* (K + 1, K): answer K is none, where a score is NaN. Products of one-hot columns are exact in f32,
- * for batches of up to 2^24 labels. */
+/* (K + 1, K): row K counts observations without an answer, because a score is NaN. Products of
+ * one-hot columns are exact in f32, for batches of up to 2^24 labels. */
 static wb_array *matrix_of(int64_t K, wb_array *answer, wb_array *label, wb_array *counts) {
     wb_array *answers = wb_cast(AND(EQ(numbers_to(K + 1), answer), counts), WB_F32);
     wb_array *labels = wb_cast(EQ(numbers_to(K), label), WB_F32);

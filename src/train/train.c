@@ -145,7 +145,7 @@ static double mean_loss(const wb_training_progress *at) {
     return at->total_weight != 0 ? at->total_loss / at->total_weight : 0;
 }
 
-/* The loss of a step that counted becomes part of the epoch's. */
+/* Adds the loss of a step that counted to the epoch's. */
 static wb_status add_loss(training *t, double value) {
     const double weight = wb_optimiser_weight(t->desc->optimiser);
     if (wb_failed()) return wb_error_status();
@@ -171,7 +171,7 @@ static wb_status train_batch(training *t, const wb_batch *batch, wb_progress *ba
     if (d->on_step && wb_throttle_passes(&t->throttle)) call(t, d->on_step);
     t->event.batch = NULL, t->event.loss = NULL;
     if (ask_ranks(t, t->may_stop[IN_STEP], &t->stopped) != WB_OK || wb_failed())
-        return wb_error_status(); /* perhaps the callback's */
+        return wb_error_status(); /* the error may be the callback's */
     const bool is_due = t->stopped || (d->every && t->at.steps % d->every == 0);
     return is_due ? wb_training_save(&t->at, d, t->stopped) : WB_OK;
 }
@@ -194,7 +194,7 @@ static wb_status train_epoch(training *t) {
     }
     const wb_status ended = wb_batch_end(&batch);
     (void)wb_progress_end(bar);
-    if (status == WB_OK && wb_failed()) status = wb_error_status(); /* wb_next's own */
+    if (status == WB_OK && wb_failed()) status = wb_error_status(); /* an error of wb_next */
     return status == WB_OK ? ended : status;
 }
 
@@ -213,7 +213,7 @@ static void begin_epoch(training *t) {
 
 /* ---- after an epoch ---- */
 
-/* Of a desc within the desc. */
+/* For a desc within the desc. */
 static bool is_given(wb_start start) { return start != WB_LEFT_OUT_; }
 
 static wb_status validate(training *t, wb_evaluation *e) {
@@ -255,7 +255,7 @@ static wb_status judge(training *t) {
     return status;
 }
 
-/* In a scope, to which what validation leaves belongs. */
+/* In a scope of its own, which releases what validation leaves. */
 static wb_status look_at_epoch(training *t) {
     wb_evaluation e;
     if (wb_scope_open() != WB_OK) return wb_error_status();
@@ -284,8 +284,9 @@ static wb_status end_epoch(training *t) {
 static wb_status check_rate(const wb_train_desc *d) {
     for (int i = 0; i < WB_SCHEDULES && d->schedules[i].setting && is_given(d->plateau.start_); i++)
         if (strcmp(d->schedules[i].setting, "eta") == 0)
-            return wb_fail(WB_ERROR_ARGUMENT,
-                           "wb_train: eta must follow a schedule or a plateau, and both are given");
+            return wb_fail(
+                WB_ERROR_ARGUMENT,
+                "wb_train: eta must follow either a schedule or a plateau, but both are given");
     return WB_OK;
 }
 
@@ -296,7 +297,8 @@ static wb_status check_schedules(const wb_train_desc *d) {
         has_ended = has_ended || !s->setting;
         if (has_ended && (s->setting || s->schedule))
             return wb_fail(WB_ERROR_ARGUMENT,
-                           "wb_train: schedule %d has no setting; the first without one ends them",
+                           "wb_train: entry %d of .schedules has no setting, and the list ends at "
+                           "the first entry without one",
                            s->setting ? i : i + 1);
     }
     return WB_OK;
@@ -334,7 +336,7 @@ static bool same_plateau(const wb_plateau *a, const wb_plateau *b) {
            a->cooldown == b->cooldown && a->least == b->least;
 }
 
-/* In C++ what is left out has its defaults. */
+/* In C++ a desc that is left out has its defaults. */
 static bool check_metrics(const wb_evaluate_desc *m) {
     const wb_evaluate_desc zeros = {0}, usual = {WB_DEFAULTS_evaluate};
     const bool is_empty = same_metrics(m, &zeros) || same_metrics(m, &usual);

@@ -163,7 +163,7 @@ wb_status wb_training_compare(const wb_train_desc *d) {
     return status;
 }
 
-/* Every rank has loaded, or has not, for its own part. */
+/* Checks whether every rank could load its own part. */
 static wb_status compare_places(const wb_training_progress *t, const wb_train_desc *d,
                                 int64_t number) {
     wb_text place = {.file = NULL};
@@ -174,16 +174,15 @@ static wb_status compare_places(const wb_training_progress *t, const wb_train_de
         add_number(&place, "the checkpoint", (double)number);
     add_number(&place, "the number of steps", (double)t->steps);
     add_number(&place, "the epoch", (double)t->epoch);
-    const wb_status status =
-        wb_compare_held(d->optimiser,
-                        "wb_train: all ranks must go on from the same checkpoint "
-                        "(.share_checkpoint = true: from rank 0's)",
-                        &place);
+    const wb_status status = wb_compare_held(d->optimiser,
+                                             "wb_train: all ranks must continue from the same "
+                                             "checkpoint (.share_checkpoint = true: from rank 0's)",
+                                             &place);
     wb_text_release(&place);
     return status;
 }
 
-/* What rank 0 has found decides for all. Negative: nothing. */
+/* The number of the checkpoint that rank 0 has found, for all ranks. Negative: none. */
 static wb_status agree(const wb_train_desc *d, int64_t *number) {
     return d->optimiser->is_distributed ? wb_bcast_now(sizeof *number, number) : WB_OK;
 }
@@ -202,7 +201,8 @@ static bool is_sent(const wb_train_desc *d) {
     return d->share_checkpoint && d->optimiser->is_distributed;
 }
 
-/* A first checkpoint, which is loaded again: what cannot come back is to be known now. */
+/* Writes a first checkpoint and loads it again, so that an object that cannot be restored is an
+ * error now, not later. */
 static wb_status begin_anew(wb_training_progress *t, const wb_train_desc *d) {
     int64_t first = t->steps;
     wb_status status = takes_part(d) ? save(t, d) : WB_OK;
@@ -212,7 +212,8 @@ static wb_status begin_anew(wb_training_progress *t, const wb_train_desc *d) {
     return status == WB_OK ? compare_places(t, d, -1) : status;
 }
 
-/* Settings of the program's rule that no schedule or plateau has, where the file has others. */
+/* Warns of settings of the program's rule that differ from the file's and that no schedule or
+ * plateau sets. */
 static void tell_changed_settings(const wb_training_progress *t, const wb_train_desc *d,
                                   const wb_rule *mine) {
     const wb_rule *theirs = &d->optimiser->rule;
@@ -225,15 +226,15 @@ static void tell_changed_settings(const wb_training_progress *t, const wb_train_
                 is_scheduled = is_scheduled || strcmp(d->schedules[s].setting, name) == 0;
             if (*values != *others && !is_scheduled)
                 wb_log_line(WB_LOG_WARN,
-                            "wb_train: goes on with %s = %g of the checkpoint, not %g of the "
-                            "optimiser; .schedules or wb_adjust in .on_step change it",
+                            "wb_train: uses %s = %g from the checkpoint, not the optimiser's %g; "
+                            ".schedules, or wb_adjust in .on_step, changes it",
                             name, *others, *values);
         }
 }
 
 static void tell(const wb_training_progress *t, const wb_train_desc *d, const wb_rule *mine) {
     const bool has_stopped = wb_training_is_over(t);
-    wb_log_line(WB_LOG_INFO, "wb_train: goes on from %s after batch %lld of epoch %lld",
+    wb_log_line(WB_LOG_INFO, "wb_train: continues from %s, after batch %lld of epoch %lld",
                 d->checkpoint, (long long)t->step, (long long)t->epoch);
     if (!t->in_epoch && has_stopped)
         wb_log_line(WB_LOG_WARN,
@@ -273,6 +274,6 @@ wb_status wb_training_save(wb_training_progress *t, const wb_train_desc *d, bool
     (void)wb_take_error(why, sizeof why);
     if (is_last)
         return wb_fail(status, "wb_train: all is trained, but the last checkpoint failed: %s", why);
-    wb_log_line(WB_LOG_WARN, "wb_train: %s; the training goes on without this checkpoint", why);
+    wb_log_line(WB_LOG_WARN, "wb_train: %s; the training continues without this checkpoint", why);
     return WB_OK;
 }

@@ -74,7 +74,7 @@ wb_status wb_plateau_check(const char *function, const wb_plateau *p) {
                    p->least);
 }
 
-/* Of an infinite best score nothing is to be taken off. */
+/* If the best score is infinite, the threshold does not apply. */
 static bool is_better(const wb_plateau *p, double score) {
     const double gap = isinf(p->best) ? 0 : p->threshold * fabs(p->best);
     return p->has_begun ? score < p->best - gap : !isnan(score);

@@ -134,8 +134,8 @@ static void what_is_made_in_a_context_belongs_to_it(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "belongs to this thread's own context, but the thread has");
     leave();
     assert_null(wb_neg(inner));
-    assert_error(WB_ERROR_ARGUMENT, "belongs to a context that this thread is not in: "
-                                    "wb_context_enter");
+    assert_error(WB_ERROR_ARGUMENT,
+                 "belongs to a context that this thread is not in: call wb_context_enter first");
     assert_values(wb_neg(outer), 0, -1, -2);
     enter();
     assert_values(wb_neg(inner), 0, -3, -4);
@@ -263,8 +263,8 @@ static void a_context_in_use_is_not_freed(void **state) {
     (void)state;
     enter();
     wb_free(context);
-    assert_error(WB_ERROR_ARGUMENT, "wb_free: the context is in use on this thread: "
-                                    "wb_context_leave first");
+    assert_error(WB_ERROR_ARGUMENT,
+                 "wb_free: the context is in use on this thread; call wb_context_leave first");
     leave();
     assert_int_equal(wb_context_enter(NULL), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_context_enter: the context is NULL");
@@ -288,11 +288,13 @@ static void the_end_of_a_context_releases_what_its_scopes_own(void **state) {
 static wb_array *wander(wb_array *x) {
     wb_context *other = wb_context_new();
     assert_int_equal(wb_context_enter(other), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_context_enter: the forward function was called in another "
-                                    "context, in which it has to stay");
+    assert_error(
+        WB_ERROR_ARGUMENT,
+        "wb_context_enter: the forward function must end in the context that it was called in");
     wb_free(other);
     assert_int_equal(wb_context_leave(), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_context_leave: the forward function was called in another");
+    assert_error(WB_ERROR_ARGUMENT,
+                 "wb_context_leave: the forward function must end in the context");
     assert_int_equal(wb_context_enter(context), WB_OK);
     wb_array *y = wb_neg(x);
     assert_int_equal(wb_context_leave(), WB_OK);

@@ -110,10 +110,10 @@ static void what_is_given_goes_with_the_scope(void **state) {
     assert_non_null(wb_apply(model, x));
     assert_null(wb_give(model));
     assert_error(WB_ERROR_ARGUMENT,
-                 "wb_give: the layer is not the caller's: it belongs to a scope");
+                 "wb_give: the layer is not yours to give: it belongs to a scope");
     assert_int_equal(wb_scope_close(), WB_OK);
     assert_null(wb_give(x));
-    assert_error(WB_ERROR_ARGUMENT, "wb_give: the array is not the caller's: wb_take takes it");
+    assert_error(WB_ERROR_ARGUMENT, "wb_give: the array is not yours to give: call wb_take");
     assert_int_equal(wb_scope_close(), WB_OK);
     assert_int_equal(wb_live().arrays, before.arrays);
     assert_int_equal(wb_live().objects, before.objects);

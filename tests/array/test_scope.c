@@ -269,7 +269,7 @@ static void what_was_released_says_so(void **state) {
         for (int k = 0; k < 500; k++) (void)wb_add(wb_vector(4, 5, 6), wb_number(k));
         assert_int_equal(wb_scope_close(), WB_OK);
         assert_null(wb_add(wb_vector(1, 2, 3), x));
-        assert_error(WB_ERROR_ARGUMENT, "add: an array was released: its scope has closed");
+        assert_error(WB_ERROR_ARGUMENT, "add: an array was released: its scope was closed");
         float numbers[3];
         assert_int_equal(wb_read_f32(y, numbers, 3), WB_ERROR_ARGUMENT);
         assert_error(WB_ERROR_ARGUMENT, "an array was released");
@@ -346,7 +346,7 @@ static void the_hold_of_a_model_is_not_the_callers(void **state) {
     wb_free(b);
     assert_false(wb_failed());
     wb_free(b);
-    assert_error(WB_ERROR_ARGUMENT, "wb_free: the array (3, 2) belongs to a model");
+    assert_error(WB_ERROR_ARGUMENT, "wb_free: the array (3, 2) is not yours to free");
     for (int i = 0; i < 2000; i++) wb_free(wb_vector(3, 4));
     assert_int_equal(wb_count(wb_get(model, "layers.1.weight")), 6);
     assert_non_null(wb_apply(model, wb_vector(1, 2)));

@@ -24,7 +24,7 @@ static void lists_longer_than_memory_are_errors(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         char wanted[64];
-        snprintf(wanted, sizeof wanted, "out of memory: %lld times 8 bytes wanted",
+        snprintf(wanted, sizeof wanted, "out of memory: %lld times 8 bytes cannot be allocated",
                  (long long)counts[i]);
         assert_null(wb_alloc_list(counts[i], 8));
         assert_error(WB_ERROR_MEMORY, wanted);

@@ -83,7 +83,7 @@ static void quotes_hold_anything(void **state) {
     assert_error(WB_ERROR_FORMAT,
                  "line 4, column \"b\": the value is missing: \"\"; .missing_is_nan makes it NaN");
     assert_null(wb_csv_column(csv, "a"));
-    assert_error(WB_ERROR_FORMAT, "line 2, column \"a\": this is no number");
+    assert_error(WB_ERROR_FORMAT, "line 2, column \"a\": this is not a number");
     wb_free(csv);
 }
 
@@ -92,9 +92,8 @@ static void a_text_among_numbers_may_mean_none(void **state) {
     wb_csv *csv = wb_read_csv(file_of("a\n1\nNA\n"));
     assert_null(wb_csv_column(csv, "a"));
     assert_error(WB_ERROR_FORMAT,
-                 "line 3, column \"a\": this is no number: \"NA\"; wb_csv_labels reads "
-                 "names; .missing says "
-                 "which text means no value");
+                 "line 3, column \"a\": this is not a number: \"NA\"; wb_csv_labels reads names; "
+                 ".missing says which text means no value");
     wb_free(csv);
     csv = wb_read_csv(file_of("a\n1\nNA\n"), .missing = "NA");
     assert_null(wb_csv_column(csv, "a"));
@@ -208,7 +207,7 @@ static void numbers_are_decimal(void **state) {
             assert_true(wb_item(x) == n->value);
             assert_true(wb_item(half) == .5);
         } else
-            assert_error(WB_ERROR_FORMAT, "line 2, column \"a\": this is no number");
+            assert_error(WB_ERROR_FORMAT, "line 2, column \"a\": this is not a number");
         wb_free(csv);
     }
 }
@@ -238,7 +237,7 @@ static void files_and_names_are_checked(void **state) {
     assert_null(wb_read_csv(path_of("wide.csv")));
     assert_error(WB_ERROR_FORMAT, "line 3: text must have no zero bytes (is it UTF-16?)");
     assert_null(wb_read_csv(file_of("a,b\n1,2\n"), .separator = '"'));
-    assert_error(WB_ERROR_ARGUMENT, "separator must be no quote and no line end, got byte 34");
+    assert_error(WB_ERROR_ARGUMENT, "separator must not be a quote or a line end, got byte 34");
     wb_csv *csv = wb_read_csv(file_of("a,b\n1,2\n"));
     assert_null(wb_csv_column(csv, "c"));
     assert_error(WB_ERROR_ARGUMENT, "there is no column \"c\"; there are a, b");

@@ -148,7 +148,7 @@ static void mistakes_are_named(void **state) {
     const wb_device *there = wb_get_device("checked", 1);
     wb_array *wide = wb_zeros(WB_F64, 3, 1);
     assert_null(wb_loader_new(.x = wide, .getobs = give, .numobs = 3, .device = there));
-    assert_error(WB_ERROR_DTYPE, "with getobs x must have a type that it keeps on");
+    assert_error(WB_ERROR_DTYPE, "with getobs x must have the type that it has on");
     wb_array *whole = wb_to(wb_cpu_device(), wb_zeros(WB_F64, 3, 3));
     assert_null(wb_loader_new(.x = whole, .getobs = give, .numobs = 3, .device = there));
     assert_error(WB_ERROR_DTYPE, "expected f32, got f64");

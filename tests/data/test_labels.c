@@ -55,7 +55,7 @@ static void frequent_labels_are_thinned(void **state) {
     assert_int_equal(wb_groupobs(wb_gather(six(), mixed, 0), 2, groups), 2);
     for (int i = 0; i < 2; i++) assert_int_equal(groups[i].count, 2);
     assert_null(wb_undersample(six(), .fraction = 0.5));
-    assert_error(WB_ERROR_ARGUMENT, "undersample: there is no .fraction");
+    assert_error(WB_ERROR_ARGUMENT, "undersample: takes no .fraction");
 }
 
 static void one_hot_of_any_values(void **state) {

@@ -346,7 +346,7 @@ static void stale_and_foreign_batches_are_refused(void **state) {
     assert_true(wb_next(a, &first));
     second = first;
     assert_false(wb_next(b, &second));
-    assert_error(WB_ERROR_ARGUMENT, "of another loader");
+    assert_error(WB_ERROR_ARGUMENT, "belongs to another loader");
     assert_null(second.x);
     assert_true(wb_next(a, &second));
     assert_false(wb_next(a, &first));

@@ -128,11 +128,11 @@ static void names_and_values_are_checked(void) {
     expect(wb_preference_get(NULL) == NULL);
     expect_error(WB_ERROR_ARGUMENT, "name is NULL");
     expect(wb_preference_set("a b", "x") == WB_ERROR_ARGUMENT);
-    expect_error(WB_ERROR_ARGUMENT, "but this is \"a b\"");
+    expect_error(WB_ERROR_ARGUMENT, "got \"a b\"");
     expect(wb_preference_set("", "x") == WB_ERROR_ARGUMENT);
-    expect_error(WB_ERROR_ARGUMENT, "but this is \"\"");
+    expect_error(WB_ERROR_ARGUMENT, "got \"\"");
     expect(wb_preference_set("a", "two\nlines") == WB_ERROR_ARGUMENT);
-    expect_error(WB_ERROR_ARGUMENT, "a value is one line");
+    expect_error(WB_ERROR_ARGUMENT, "a value must be one line");
     char text[300];
     memset(text, 'x', sizeof text);
     text[256] = 0;
@@ -191,7 +191,7 @@ static void a_broken_file_is_a_warning(void) {
         {"[A]\n= 1\n", "line 2: a table or name = value is expected"},
         {"[Weber]\nx = \"\"\"\nno end\n", "line 2: a string or a bracket is not closed"},
         {"x = \"a\\", "line 1: a string or a bracket is not closed"},
-        {"[Weber] x\n", "line 1: there is something after the table's name"},
+        {"[Weber] x\n", "line 1: unexpected text after the table's name"},
     };
     stage_install("cuda", "plugins/libweber_cuda.so");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -212,7 +212,7 @@ static void a_file_with_a_zero_is_no_text(void) {
     FILE *file = fopen(stage_path(FILE_NAME), "wb");
     expect(file && fwrite("[Weber]\n\0x = 1\n", 1, 15, file) == 15 && fclose(file) == 0);
     expect(wb_gpu_backend() == NULL);
-    expect_part(stage_log(), "line 2: this is no text");
+    expect_part(stage_log(), "line 2: this is not a text");
 }
 
 static void what_is_no_file_is_a_warning(void) {

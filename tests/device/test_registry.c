@@ -279,7 +279,7 @@ static void a_plugin_with_a_fault_is_refused(void) {
         {"other_abi", "the plugin is for ABI 1, but this Weber needs ABI "},
         {"short_table", "its table has 64 bytes, but needs "},
         {"no_entry", "its table lacks run"},
-        {"refuses", "refuses this Weber: too old for me"},
+        {"refuses", "does not accept this version of Weber: too old for me"},
         {"no_symbol", "is not a plugin of Weber: it lacks the symbol weber_plugin"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -199,7 +199,7 @@ static const row rows[] = {
      .device = "CPU", .log = ""},
     {"WEBER_DEVICE=CPU:2: the index is ignored", get_device, "", NULL, "WEBER_DEVICE=CPU:2",
      .device = "CPU",
-     .log = "warning: WEBER_DEVICE=CPU:2: the index is ignored: the CPU has none\n"},
+     .log = "warning: WEBER_DEVICE=CPU:2: the index is ignored: there is only one CPU device\n"},
     {"WEBER_DEVICE takes a device that is no GPU", get_device, "opencl", NULL,
      "WEBER_DEVICE=OpenCL:0\nFAKE_OpenCL_GPUS=0", .device = "OpenCL(0)", .log = ""},
     {"WEBER_DEVICE takes what is in no list", get_device, "", NULL, "WEBER_DEVICE=checked",
@@ -243,8 +243,8 @@ static const row rows[] = {
      .log = NO_GPU
      "warning:    CUDA: " NOT_INSTALLED_CUDA "\n"
      "warning:    AMDGPU: " NOT_INSTALLED_AMDGPU "\n"
-     "warning:    Metal: " NOT_INSTALLED_METAL "\n"
-     "warning:    OpenCL: has no GPU; its other devices are taken by name: WEBER_DEVICE=OpenCL\n"},
+     "warning:    Metal: " NOT_INSTALLED_METAL
+     "\nwarning:    OpenCL: has no GPU; to use its other devices, name it: WEBER_DEVICE=OpenCL\n"},
     {"force: the CPU is an error (M1)", gpu_device_forced, "", NULL, NULL, .log = "",
      .error = "No functional GPU device found! CUDA: " NOT_INSTALLED_CUDA "."},
     {"force: preference CPU is an error", gpu_device_forced, "cuda", "CPU", NULL, .log = "",
@@ -266,7 +266,7 @@ static const row rows[] = {
     {"id below 1", gpu_device_below, "cuda", NULL, NULL, .log = "",
      .error = "id must be at least 1, got -1"},
     {"id on the CPU is ignored", gpu_device_2, "cuda", "CPU", NULL, .device = "CPU",
-     .log = "warning: the id 2 is ignored: the CPU has none\n"},
+     .log = "warning: the id 2 is ignored: there is only one CPU device\n"},
 
     /* get_device_at */
     {"by name and number", cuda_1, "cuda", "CPU", THREE_GPUS, .device = "CUDA(1)", .log = ""},
@@ -290,9 +290,9 @@ static const row rows[] = {
      .log = "warning: the backend AMD is called AMDGPU\n"},
     {"the CPU", cpu_0, "cuda", NULL, NULL, .device = "CPU", .log = ""},
     {"the CPU's index is ignored", cpu_2, "", NULL, NULL, .device = "CPU",
-     .log = "warning: the index 2 is ignored: the CPU has none\n"},
+     .log = "warning: the index 2 is ignored: there is only one CPU device\n"},
     {"a number without a name", number_1, "", NULL, NULL, .log = "",
-     .error = "get_device: index 1 is of no backend; as in wb_get_device(\"CUDA\", 1)"},
+     .error = "get_device: index 1 needs a backend, as in wb_get_device(\"CUDA\", 1)"},
     {"by name, which is said", cuda_1_verbose, "cuda", NULL, THREE_GPUS, .device = "CUDA(1)",
      .log = "info: Using device: CUDA(1).\n"},
     {"by a text", named_cuda_1, "cuda", NULL, THREE_GPUS, .device = "CUDA(1)", .log = ""},

@@ -206,7 +206,7 @@ static void failing_allocations_are_errors(void **state) {
             return;
         }
         assert_int_equal(m.status, WB_ERROR_MEMORY);
-        assert_error(WB_ERROR_MEMORY, "asked for by a test");
+        assert_error(WB_ERROR_MEMORY, "a test asked for this failure");
     }
     fail_msg("a hundred allocations for one small file");
 }

@@ -361,7 +361,7 @@ static void failing_allocations_are_errors(void **state) {
         assert_int_equal(w->number, 0);
         if (out.status == WB_OK) return;
         assert_int_equal(out.status, WB_ERROR_MEMORY);
-        assert_error(WB_ERROR_MEMORY, "asked for by a test");
+        assert_error(WB_ERROR_MEMORY, "a test asked for this failure");
     }
     fail_msg("a hundred allocations");
 }

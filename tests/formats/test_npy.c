@@ -28,8 +28,7 @@ static const fault_row fault_rows[] = {
     {"a type without its end", "{'descr': '<f4", "descr must be a type that Weber knows"},
     {"a structure without its end", "{'descr': [('a', '<f4'",
      "descr must be a type that Weber knows"},
-    {"more than it", "{'descr':'<f4','fortran_order':True,'shape':()}1",
-     "there is something after"},
+    {"more than it", "{'descr':'<f4','fortran_order':True,'shape':()}1", "unexpected text after"},
 };
 
 /* The parts of a header that is otherwise right, the bytes after it, and what is wrong. */

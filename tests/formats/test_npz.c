@@ -418,7 +418,7 @@ static void bent_trees_are_refused(void **state) {
     put_zip(&z, 3, (zip_entry[]){u8_entry("a.npy"), u8_entry("a.npy"), tree});
     refuses(&z, "the name \"a\" appears twice");
     put_zip(&z, 3, (zip_entry[]){tree, u8_entry("a.npy"), tree});
-    refuses(&z, "weber.bson is there twice");
+    refuses(&z, "weber.bson appears twice");
     z.bytes[z.directory - tree.size] = 0; /* its first length */
     refuses(&z, "weber.bson is damaged: it does not match its checksum");
 }

@@ -118,12 +118,11 @@ static const fault_row fault_rows[] = {
      "the name \"a\" appears twice"},
     {"metadata that is a list", "{\"__metadata__\":[]}", 0, "a map of texts is expected"},
     {"metadata with a number", "{\"__metadata__\":{\"a\":1}}", 0, "a map of texts is expected"},
-    {"metadata said twice", "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "is there twice"},
+    {"metadata said twice", "{\"__metadata__\":{},\"__metadata__\":{}}", 0, "appears twice"},
     {"a name twice in metadata", "{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0,
      "the name \"a\" appears twice"},
-    {"a tie to nothing", SHARED("{\\\"b\\\":\\\"c\\\"}"), 4, "\"b\" is said to be \"c\""},
-    {"a tie to a tie", SHARED("{\\\"b\\\":\\\"a\\\",\\\"c\\\":\\\"b\\\"}"), 4,
-     "which is not there"},
+    {"a tie to nothing", SHARED("{\\\"b\\\":\\\"c\\\"}"), 4, "\"b\" should be the same as \"c\""},
+    {"a tie to a tie", SHARED("{\\\"b\\\":\\\"a\\\",\\\"c\\\":\\\"b\\\"}"), 4, "which is missing"},
     {"a tie that is a number", SHARED("{\\\"b\\\":1}"), 4, "is damaged"},
     {"a tie where an array is", SHARED("{\\\"a\\\":\\\"a\\\"}"), 4, "the name \"a\" appears twice"},
     {"a tie with what contains it",
@@ -528,12 +527,12 @@ static void what_cannot_be_said_is_refused(void **state) {
     const int64_t one = 1;
     wb_record *x = data_of(&arena, WB_U8, 1, &one, "x"), *y = data_of(&arena, WB_U8, 1, &one, "y");
     assert_int_equal(save_record(FORMAT, NAME, x, NULL), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "the format holds values by name");
+    assert_error(WB_ERROR_ARGUMENT, "this format holds values by name");
     const struct {
         const char *names[2], *message;
     } rows[] = {{{"", "b"}, "a name in \"\" is empty"},
                 {{"a", "a"}, "two values cannot have one name, but both would be \"a\""},
-                {{"a", "a.b"}, "the name \"a.b\" would be taken for a place below \"a\""},
+                {{"a", "a.b"}, "the name \"a.b\" would be read as a part of \"a\""},
                 {{"\xff", "b"}, "is no UTF-8"},
                 {{"a\nb", "b"}, "must not have a control character"},
                 {{"__metadata__", "b"}, "cannot be called \"__metadata__\""}};

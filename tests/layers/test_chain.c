@@ -97,7 +97,7 @@ static void a_chain_is_looked_into(void **state) {
     assert_null(wb_chain_get(named, "head"));
     assert_error(WB_ERROR_ARGUMENT, "wb_chain_get: the chain has no layer \"head\"");
     assert_int_equal(wb_chain_count(a), -1);
-    assert_error(WB_ERROR_ARGUMENT, "wb_chain_count: a chain wanted, not Dense");
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain_count: expected a Chain, got Dense");
     wb_free(chain), wb_free(named);
 }
 
@@ -127,9 +127,11 @@ static void layers_are_appended(void **state) {
     assert_int_equal(wb_chain_append(named, "b", wb_fn(wb_relu)), WB_OK);
     assert_int_equal(wb_chain_count(named), 2);
     assert_int_equal(wb_chain_append(named, NULL, wb_fn(wb_relu)), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_chain_append: the layers have names, so must the new one");
+    assert_error(WB_ERROR_ARGUMENT,
+                 "wb_chain_append: the other layers have names, so the new one needs one");
     assert_int_equal(wb_chain_append(chain, "x", wb_fn(wb_relu)), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "the layers have no names, so must the new one");
+    assert_error(WB_ERROR_ARGUMENT,
+                 "the other layers have no names, so the new one must have none");
     assert_int_equal(wb_chain_append(chain, NULL, chain), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_chain_append: a layer cannot be part of itself");
     wb_layer *around = wb_chain(wb_keep_layer(chain));
@@ -142,7 +144,7 @@ static void layers_are_appended(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "cannot be named \"7\"");
     assert_int_equal(wb_chain_append(chain, NULL, wb_dense(0, 1)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT,
-                 "Dense: in must be positive, got 0; so wb_chain_append got no layer 3");
+                 "Dense: in must be positive, got 0; so wb_chain_append got NULL as layer 3");
     assert_int_equal(wb_chain_append(chain, NULL, wb_chain_at(chain, 1)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_chain_append: layer 3, Dense(4 => 3), belongs to another");
     assert_int_equal(wb_chain_count(chain), 2);
@@ -193,12 +195,12 @@ static void what_a_list_refuses_is_named(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "the list's name is NULL");
     assert_int_equal(wb_list_append(layer, "blocks", NULL, wb_dense(0, 2)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT,
-                 "Dense: in must be positive, got 0; so wb_list_append got no entry 1");
+                 "Dense: in must be positive, got 0; so wb_list_append got NULL as entry 1");
     assert_int_equal(wb_list_append(layer, "blocks", "a", wb_dense(2, 2)), WB_OK);
     assert_int_equal(wb_list_append(layer, "blocks", "a", wb_dense(2, 2)), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "named \"a\" already");
     assert_int_equal(wb_list_append(layer, "blocks", NULL, wb_dense(2, 2)), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "the layers have names, so must the new one");
+    assert_error(WB_ERROR_ARGUMENT, "the other layers have names, so the new one needs one");
     assert_int_equal(wb_list_append(layer, "blocks", "b", layer), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_list_append: a layer cannot be part of itself, but the one "
                                     "given is Blocks or contains it");

@@ -180,9 +180,8 @@ static void mistakes(void **state) {
     wb_array *inputs[] = {x, wb_ones(WB_F32, 3)};
     wb_layer *with = wb_gru(2, 3, .lengths = true), *without = wb_gru(2, 3);
     assert_null(wb_apply(with, x));
-    assert_error(WB_ERROR_ARGUMENT, "GRU(2 => 3): takes an input, the lengths of "
-                                    "its sequences and, if any, states, got the input alone: "
-                                    "wb_apply_many");
+    assert_error(WB_ERROR_ARGUMENT, "GRU(2 => 3): expected an input, the lengths of its sequences "
+                                    "and perhaps states, got the input alone: call wb_apply_many");
     assert_int_equal(wb_apply_many(with, 2, inputs, 2, results), 0);
     assert_error(WB_ERROR_DTYPE, "GRU(2 => 3): lengths must be integers, got f32: "
                                  "wb_cast(lengths, WB_I32)");

@@ -64,7 +64,8 @@ static void mistakes_are_named(void **state) {
     assert_int_equal(wb_apply_many(wb_chain_at(model, 2), 2, xs, 2, ys), 0);
     assert_error(WB_ERROR_ARGUMENT, "takes one array, got 2");
     assert_null(wb_apply(open, xs[0]));
-    assert_error(WB_ERROR_ARGUMENT, "Chain: gives 2 arrays, 1 wanted; wb_apply_many takes several");
+    assert_error(WB_ERROR_ARGUMENT,
+                 "Chain: gives 2 arrays, expected 1; wb_apply_many returns several");
     assert_int_equal(wb_apply_many(broken, 2, xs, WB_MOST_ARRAYS, ys), WB_MOST_ARRAYS);
     xs[1] = NULL;
     assert_int_equal(wb_apply_many(model, 2, xs, 2, ys), 0);

@@ -117,7 +117,7 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "wb_outputsize: the model is NULL");
     wb_layer *several = wb_parallel(NULL, wb_flatten(), wb_flatten());
     assert_int_equal(wb_outputsize(several, {{3, 2}}).ndim, -1);
-    assert_error(WB_ERROR_ARGUMENT, "Parallel: gives 2 arrays, 1 wanted");
+    assert_error(WB_ERROR_ARGUMENT, "Parallel: gives 2 arrays, expected 1");
     wb_free(model), wb_free(several);
 }
 

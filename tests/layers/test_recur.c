@@ -193,17 +193,19 @@ static void mistakes(void **state) {
     wb_layer *model = wb_chain(wb_recur(wb_lstm_cell(2, 3)));
     assert_non_null(wb_apply(model, wb_ones(WB_F32, 2, 4)));
     assert_null(wb_apply(model, wb_ones(WB_F32, 2, 5)));
-    assert_error(WB_ERROR_SHAPE, "Recur, layer 1 of Chain: the hidden state (3, 4) is another "
-                                 "batch's, got input (2, 5): wb_reset begins a new sequence");
+    assert_error(WB_ERROR_SHAPE,
+                 "Recur, layer 1 of Chain: the hidden state (3, 4) was left by another batch, got "
+                 "input (2, 5): call wb_reset before a new sequence");
     assert_null(wb_apply(model, wb_ones(WB_F32, 2)));
-    assert_error(WB_ERROR_SHAPE, "wb_reset begins");
+    assert_error(WB_ERROR_SHAPE, "call wb_reset");
     assert_int_equal(wb_reset(model), WB_OK);
     assert_null(wb_apply(model, wb_ones(WB_F32, 3)));
     assert_error(WB_ERROR_SHAPE, "cell of Recur, layer 1 of Chain: input must have 1 or 2");
     assert_null(wb_apply(model, wb_ones(WB_F32, 2, 4, 0)));
     assert_error(WB_ERROR_SHAPE, "input (2, 4, 0) has no steps");
     assert_null(wb_apply(model, wb_ones(WB_F32, 2, 4, 1, 1)));
-    assert_error(WB_ERROR_SHAPE, "input must be features, then, if any, batch and time");
+    assert_error(WB_ERROR_SHAPE,
+                 "input must be (features), (features, batch) or (features, batch, time)");
     wb_free(model);
 }
 
@@ -252,8 +254,8 @@ static void a_recurrence_is_its_cell_over_a_sequence(void **state) {
     wb_array *x = wb_normal(WB_F32, 2, 4, 3);
     assert_true(wb_approx(wb_apply(same, x), wb_apply(gru, x), 1e-5, 1e-6, NULL, 0));
     assert_null(wb_apply(same, wb_ones(WB_F32, 2)));
-    assert_error(WB_ERROR_SHAPE, "Recurrence: takes features, time and, if any, batch, then at "
-                                 "most 2 states, got 1 arrays, the first of them (2)");
+    assert_error(WB_ERROR_SHAPE, "Recurrence: expected (features, time) or (features, time, "
+                                 "batch), then at most 2 states, got 1 arrays, the first one (2)");
     assert_null(wb_apply(same, wb_ones(WB_F32, 2, 0)));
     assert_error(WB_ERROR_SHAPE, "Recurrence: input (2, 0) has no steps");
     wb_free(gru), wb_free(same);

@@ -82,11 +82,10 @@ static void a_struct_without_a_table_is_refused(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "ActorCritic has no field table: declare it with WB_FUNCTOR");
     ActorCritic m = {.actor = wb_vector(1)};
     assert_null(wb_map(to_f64, NULL, &m.layer));
-    assert_error(
-        WB_ERROR_ARGUMENT,
-        "wb_map: this is no layer; a struct of your own has a wb_layer as its first member");
+    assert_error(WB_ERROR_ARGUMENT, "wb_map: this is not a layer; a struct of your own must have a "
+                                    "wb_layer as its first member");
     assert_null(wb_chain(&m.layer));
-    assert_error(WB_ERROR_ARGUMENT, "wb_chain: layer 1 is no layer");
+    assert_error(WB_ERROR_ARGUMENT, "wb_chain: layer 1 is not a layer");
 }
 
 static void children_are_named_in_errors(void **state) {

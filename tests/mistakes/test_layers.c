@@ -18,11 +18,11 @@ static void calls_alone(void **state) {
             "BatchNorm: γ must be (2), got (3)");
     FAILS(wb_cache(NULL, 4), ARGUMENT, "wb_cache: the layer is NULL");
     REFUSED(wb_chain(wb_dense(3, 4), wb_dense(-1, 4), wb_dense(4, 2)), ARGUMENT,
-            "Dense: in must be positive, got -1; so wb_chain got no layer 2");
+            "Dense: in must be positive, got -1; so wb_chain got NULL as layer 2");
     REFUSED(wb_chain(wb_dense(3, 4), NULL), ARGUMENT, "wb_chain: layer 2 is NULL");
     REFUSED(
         wb_chain_make(2, (wb_layer *[]){wb_dense(3, 4), (wb_layer *)(void *)wb_ones(WB_F32, 1)}),
-        ARGUMENT, "wb_chain: layer 2 is no layer");
+        ARGUMENT, "wb_chain: layer 2 is not a layer");
     REFUSED(wb_chain_named({"layers", wb_dense(2, 2)}), ARGUMENT, "cannot be named \"layers\"");
     REFUSED(wb_chain_named({"a", wb_dense(2, 2)}, {"a", wb_dense(2, 2)}), ARGUMENT,
             "entry 2 cannot be named \"a\"");
@@ -36,7 +36,7 @@ static void calls_alone(void **state) {
     REFUSED(wb_depthwise_conv({3}, 3, 7), SHAPE,
             "DepthwiseConv: 3 groups do not divide 3 => 7 channels");
     REFUSED(wb_depthwise_conv({3}, 4, 8, .groups = 2), ARGUMENT,
-            "DepthwiseConv: groups are the channels 4, got 2");
+            "DepthwiseConv: groups must be as many as channels, 4, got 2");
     REFUSED(wb_maxpool(), ARGUMENT, "MaxPool: kernel must be from 1 to 1048575, got (0)");
     REFUSED(wb_conv_transpose({3, 3, 1}, 16), ARGUMENT,
             "got 0; the kernel is (3, 3, 1): write its sizes in braces");
@@ -79,12 +79,12 @@ static void calls_alone(void **state) {
     REFUSED(wb_parallel_make(wb_connect_add, 0, NULL), ARGUMENT,
             "Parallel: layers must be from 1 to 16, got 0");
     REFUSED(wb_parallel(wb_connect_add, wb_fn(wb_abs), wb_dense(-1, 2)), ARGUMENT,
-            "Dense: in must be positive, got -1; so wb_parallel got no layer 2");
+            "Dense: in must be positive, got -1; so wb_parallel got NULL as layer 2");
     REFUSED(wb_skip(wb_dense(-1, 2), wb_connect_add), ARGUMENT, "Dense: in must be positive");
     REFUSED(wb_lppool({2}, .p = -1), ARGUMENT, "LPPool: p must be above 0, got -1");
     REFUSED(wb_recur(NULL), ARGUMENT, "wb_recur: layer 1 is NULL");
     REFUSED(wb_recur(wb_gru_cell(0, 4)), ARGUMENT,
-            "GRUCell: in must be positive, got 0; so wb_recur got no layer 1");
+            "GRUCell: in must be positive, got 0; so wb_recur got NULL as layer 1");
     REFUSED(
         wb_recur(wb_dense(2, 3)), ARGUMENT,
         "Recur: the cell must take x and its states, as wb_lstm_cell's does, got Dense(2 => 3)");
@@ -144,7 +144,8 @@ static void of_attention(void **state) {
     REFUSED(wb_apply(m, wb_ones(WB_F32, 4, 2)), SHAPE, "q_proj");
     wb_array *x = wb_ones(WB_F32, 8, 2), *y[1];
     wb_array *mask = wb_gt(x, wb_number(0));
-    REFUSED(wb_apply_many(m, 1, &mask, 1, y), ARGUMENT, "of which q is needed, got 1 arrays");
+    REFUSED(wb_apply_many(m, 1, &mask, 1, y), ARGUMENT,
+            "a bool mask as the last one, got 1 arrays");
     REFUSED(wb_apply_many(m, 2, (wb_array *[]){x, mask}, 1, y), SHAPE,
             "attention: mask must broadcast to (keys, queries, heads, ...) = (2, 2, 8), got");
     wb_free(m);
@@ -156,7 +157,7 @@ static void of_bidirectional(void **state) {
     REFUSED(wb_apply(model, wb_ones(WB_F32, 3)), SHAPE,
             "Bidirectional: input must have features and time, got (3)");
     REFUSED(wb_apply(model, wb_ones(WB_F32, 3, 2)), ARGUMENT,
-            "backward of Bidirectional: gives 3 arrays, 1 wanted");
+            "backward of Bidirectional: gives 3 arrays, expected 1");
     REFUSED(wb_apply(model, wb_ones(WB_F32, 4, 2)), SHAPE,
             "forward of Bidirectional: input must have 2 or 3 dimensions");
     REFUSED(wb_bidirectional(wb_lstm(3, 4), NULL), ARGUMENT, "wb_bidirectional: layer 2 is NULL");
@@ -187,7 +188,7 @@ static void of_conv(void **state) {
             "Conv((3, 3), 1 => 32), layer 1 of Chain: input has 4 channels in (32, 32, 4, 8), "
             "expected 1");
     REFUSED(wb_apply(conv, wb_ones(WB_F32, 32, 32)), SHAPE,
-            "input has 2 dimensions in (32, 32), 4 wanted");
+            "input has 2 dimensions in (32, 32), expected 4");
     REFUSED(wb_apply(conv, wb_ones(WB_F32, 2, 2, 1, 1)), SHAPE,
             "Conv((3, 3), 1 => 32), layer 1 of Chain: ");
     REFUSED(wb_conv(.kernel = {3, 3}, .in = 1), ARGUMENT, "Conv: out must be positive, got 0");
@@ -276,7 +277,7 @@ static void of_recurrent(void **state) {
     REFUSED(wb_apply_many(layer, 3, arrays, WB_MOST_ARRAYS, results), SHAPE,
             "state 0 must be (5, 2), got (4)");
     REFUSED(wb_apply_many(layer, 2, arrays, WB_MOST_ARRAYS, results), ARGUMENT,
-            "takes an input and, if any, 2 states, got 2 arrays");
+            "expected an input and perhaps 2 states, got 2 arrays");
     REFUSED(wb_gru(0, 4), ARGUMENT, "GRU");
     wb_free(layer);
 }
@@ -306,14 +307,14 @@ static void of_transformer(void **state) {
     REFUSED(wb_transformer_encoder(8, .eps = -1), ARGUMENT,
             "LayerNorm: eps must be above 0, got -1");
     REFUSED(wb_parse("TransformerEncoderBlock(attention = Dense(2 => 2))"), ARGUMENT,
-            "TransformerEncoderBlock: norm1 must be a layer, but there is none");
+            "TransformerEncoderBlock: norm1 must be a layer, but is missing");
     wb_layer *b = wb_transformer_encoder(8, .heads = 2), *d = wb_transformer_decoder(8);
     REFUSED(wb_apply(b, wb_ones(WB_F32, 4, 2)), SHAPE, "attention of TransformerEncoderBlock");
     wb_array *x = wb_ones(WB_F32, 8, 2), *y[4];
     REFUSED(wb_apply_many(b, 4, (wb_array *[]){x, x, x, x}, 4, y), ARGUMENT,
-            "TransformerEncoderBlock: takes x, and, if any, a bias and a mask, got 4 arrays");
+            "TransformerEncoderBlock: expected x, and perhaps a bias and a mask, got 4 arrays");
     REFUSED(wb_apply(d, x), ARGUMENT,
-            "TransformerDecoderBlock: takes x and memory, and, if any, a bias and a mask, got 1 "
+            "TransformerDecoderBlock: expected x and memory, and perhaps a bias and a mask, got 1 "
             "arrays");
     wb_free(b), wb_free(d);
 }

@@ -160,19 +160,19 @@ static const struct row {
 } rows[] = {
     {"images of PyTorch's order", channels_first, WB_ERROR_SHAPE,
      "Conv((3, 3), 3 => 8), layer 1 of Chain: input has 28 channels in (2, 3, 28, 28), expected 3; "
-     "sizes are (width, height, channels, batch); of (batch, channels, height, width) "
-     "wb_permute(x, 3, 2, 1, 0) makes that"},
+     "sizes must be (width, height, channels, batch); if x is (batch, channels, height, width), "
+     "wb_permute(x, 3, 2, 1, 0) makes it so"},
     {"images of TensorFlow's order", channels_last, WB_ERROR_SHAPE,
-     "of (batch, height, width, channels) wb_permute(x, 2, 1, 3, 0) makes that"},
+     "if x is (batch, height, width, channels), wb_permute(x, 2, 1, 3, 0) makes it so"},
     {"images for a transposed convolution", transposed_first, WB_ERROR_SHAPE,
-     "input has 28 channels in (2, 3, 28, 28), expected 3; sizes are (width, height,"},
+     "input has 28 channels in (2, 3, 28, 28), expected 3; sizes must be (width, height,"},
     {"grey images without channels", no_channels, WB_ERROR_SHAPE,
-     "4 wanted: 2 spatial, channels, batch; wb_unsqueeze(x, 2) adds the channel"},
+     "expected 4: 2 spatial, channels, batch; wb_unsqueeze(x, 2) adds the channel"},
     {"no Flatten before a Dense", not_flat, WB_ERROR_SHAPE,
-     "input has 26 features in (26, 26, 8, 2), expected 8; wb_flatten() before it makes (5408, 2) "
-     "of that"},
+     "input has 26 features in (26, 26, 8, 2), expected 8; wb_flatten() before this layer makes it "
+     "(5408, 2)"},
     {"no Flatten of grey images", grey_and_not_flat, WB_ERROR_SHAPE,
-     "expected 12; wb_flatten() before it makes (12, 5) of that"},
+     "expected 12; wb_flatten() before this layer makes it (12, 5)"},
     {"a padding beside same_pad", padded_twice, WB_ERROR_ARGUMENT,
      "Conv: .pad and .same_pad must not both be given"},
     {"that of a pool", pool_padded_twice, WB_ERROR_ARGUMENT, "MaxPool: .pad and .same_pad must"},
@@ -182,13 +182,14 @@ static const struct row {
     {"an activation of an LSTM", activation_of_an_lstm, WB_ERROR_ARGUMENT,
      "LSTMCell: .activation must not be given: only an RNN has it"},
     {"a chain of a layer that failed", chain_after_an_error, WB_ERROR_ARGUMENT,
-     "Dense: in must be positive, got -1; so wb_chain got no layer 1"},
+     "Dense: in must be positive, got -1; so wb_chain got NULL as layer 1"},
     {"a layer beyond all memory", too_large_a_layer, WB_ERROR_MEMORY,
      "Dense(4194304 => 4194304): "},
     {"a child that was never set", child_never_set, WB_ERROR_ARGUMENT,
      "Good: wb_apply: the layer Good.a is NULL"},
     {"a struct whose layer is not first", layer_not_first, WB_ERROR_ARGUMENT,
-     "wb_apply: this is no layer; a struct of your own has a wb_layer as its first member"},
+     "wb_apply: this is not a layer; a struct of your own must have a wb_layer as its first "
+     "member"},
     {"a forward function that gives no arrays", no_results, WB_ERROR_ARGUMENT,
      "Empty: the forward function must give 1 to 16 arrays, got 0 without an error"},
     {"a sum along a dimension that is not there", sum_outside, WB_ERROR_ARGUMENT,
@@ -207,7 +208,7 @@ static const struct row {
     {"a map that fails", map_fails, WB_ERROR_SHAPE,
      "loader: map of batch 0 of epoch 0: add: sizes (2, 1) and (3)"},
     {"a loader without targets", no_targets, WB_ERROR_ARGUMENT,
-     "mse: the target is NULL, as batch->y is where the loader has no .y"},
+     "mse: the target is NULL, as batch->y is when the loader has no .y"},
     {"an evaluation without targets", nothing_to_compare, WB_ERROR_ARGUMENT,
      "wb_evaluate: the loader must have a .y, with which predictions are compared"},
     {"a step without a batch", no_batch, WB_ERROR_ARGUMENT, "wb_apply: x is NULL"},

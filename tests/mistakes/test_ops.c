@@ -25,7 +25,7 @@ static void calls_alone(void **state) {
     REFUSED(wb_matmul(wb_ones(WB_I32, 2, 2), wb_ones(WB_I32, 2, 2)), DTYPE,
             "matmul: A and B must have floating types, got i32 and i32");
     FAILS(wb_matmul_precision("low"), ARGUMENT,
-          "matmul_precision: \"highest\", \"high\" or \"medium\" is wanted");
+          "matmul_precision: expected \"highest\", \"high\" or \"medium\"");
     FAILS(wb_matmul_precision(NULL), ARGUMENT, "matmul_precision: precision is NULL");
     REFUSED(wb_add(wb_vector_of(WB_U8, 250), 300), ARGUMENT,
             "add: u8 holds whole numbers from 0 to 255, got 300");
@@ -81,7 +81,7 @@ static void of_attention(void **state) {
     REFUSED(wb_attention(q, k, v, .mask = wb_ones(WB_F32, 3, 2)), DTYPE,
             "attention: mask must be bool, got f32 (");
     REFUSED(wb_attention(q, k, v, .bias = wb_ones(WB_BOOL, 3, 2)), DTYPE,
-            "attention: bias is added to the scores, but (3, 2) is bool: .mask");
+            "attention: bias is added to the scores, but (3, 2) is bool: give it as .mask");
     REFUSED(wb_attention(q, k, v, .dropout = 1.5), ARGUMENT,
             "attention: dropout must be between 0 and 1, got 1.5");
     REFUSED(wb_attention(q, k, v, .heads = 2, .kv_heads = 3), ARGUMENT,
@@ -162,7 +162,8 @@ static void of_pool(void **state) {
     (void)state;
     wb_array *x = wb_ones(WB_F32, 5, 4, 1, 1);
     REFUSED(wb_maxpool_op(x, .kernel = {6, 2}), SHAPE,
-            "maxpool: the window covers 6 in dimension 0, but x is (5, 4, 1, 1) with 0 of padding");
+            "maxpool: the window covers 6 elements of dimension 0, but x is (5, 4, 1, 1) with 0 "
+            "elements of padding");
     REFUSED(wb_maxpool_op(x, .kernel = {2, 2}, .pad = WB_EACH(2, 0)), SHAPE,
             "maxpool: padding 2 must be smaller than window 2 in dimension 0 of (5, 4, 1, 1)");
     REFUSED(wb_meanpool_op(wb_ones(WB_I32, 5, 4, 1, 1), .kernel = {2, 2}), DTYPE,

@@ -474,7 +474,7 @@ static void fails_and_leaves_scopes(void **state) {
                    row->function, row->what);
     calls_and_says(row, opens, message);
     (void)snprintf(message, sizeof message,
-                   "wb_scope_close: no scope is open in %s; those of its caller stay open",
+                   "wb_scope_close: %s has no scope open, and cannot close its caller's",
                    row->what);
     calls_and_says(row, closes, message);
     assert_non_null(wb_train_step(good_loss, model, &batch, NULL, optimiser));
@@ -517,7 +517,7 @@ static void a_loss_does_not_go_on_with_the_loop_around_it(void **state) {
     model = wb_chain(wb_dense(2, 1)), other = new_loader();
     optimiser = wb_setup(wb_descent(.1), model);
     assert_int_not_equal(wb_train(loss_that_goes_on, model, other, optimiser), WB_OK);
-    assert_error(WB_ERROR_ARGUMENT, "wb_next: the loader is in a loop outside of the loss "
+    assert_error(WB_ERROR_ARGUMENT, "wb_next: the loader is in use by a loop outside of the loss "
                                     "function; make another loader over the data");
     wb_free(optimiser), wb_free(model), wb_free(other);
 }

@@ -107,8 +107,9 @@ static void numbers_that_are_none(void **state) {
     wb_free(model);
     wb_array *x = wb_ones(WB_F32, 2, 4);
     assert_refused(wb_loader_new(.x = x, .threads = -1), ".threads must be from 0 to 64, got -1");
-    assert_refused(wb_loader_new(.x = x, .more = {{NULL, x}}),
-                   "loader: array 0 of .more has no name; the first without one ends the list");
+    assert_refused(
+        wb_loader_new(.x = x, .more = {{NULL, x}}),
+        "loader: array 0 of .more has no name, and the list ends at the first entry without one");
     assert_refused(wb_loader_new(.x = x, .more = {{"a", x}, {NULL, NULL}, {NULL, x}}),
                    "loader: array 2 of .more has no name");
     const int threads = wb_threads();

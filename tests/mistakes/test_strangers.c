@@ -89,9 +89,8 @@ static void an_array_is_not_synchronized(void **state) {
     wb_array *x = wb_keep(wb_ones(WB_F32, 2));
     assert_int_equal(wb_synchronize(x), WB_ERROR_ARGUMENT);
     assert_string_equal(wb_error_message(),
-                        "wb_synchronize: an array keeps its numbers: x = wb_bcast(x, 0) gives "
-                        "those of rank 0, and in a tree, wb_synchronize(wb_tree(x)), they take its "
-                        "place");
+                        "wb_synchronize: an array cannot be changed in place: use x = wb_bcast(x, "
+                        "0), or put x into a tree, whose arrays are replaced");
     wb_clear_error();
     wb_free(x);
 }

@@ -16,7 +16,7 @@ static void calls_alone(void **state) {
     REFUSED(wb_crossentropy(wb_ones(WB_F32, 3), NULL), ARGUMENT,
             "crossentropy: the target is NULL");
     REFUSED(wb_accuracy(wb_ones(WB_F32, 3, 2), wb_ones(WB_I32, 3)), SHAPE,
-            "accuracy: the prediction has sizes (3, 2), the target i32 of (3)");
+            "accuracy: the prediction has sizes (3, 2), so the target must have these");
     REFUSED(wb_mse(wb_ones(WB_F32, 3, 1), wb_ones(WB_F32, 3)), SHAPE,
             "mse: the prediction has sizes (3, 1), the target (3); losses do not broadcast");
     REFUSED(wb_mse(wb_ones(WB_F32, 1, 4), wb_ones(WB_F32, 4)), SHAPE,
@@ -74,7 +74,7 @@ static void of_rules_too(void **state) {
     const wb_rule_at own = {.g = wb_vector(1, 2)};
     REFUSED(wb_setting(NULL, "eta"), ARGUMENT, "wb_setting: at is NULL");
     REFUSED(wb_setting_unbiased(&own, "beta"), ARGUMENT,
-            "wb_setting: at is not the one that the rule's function");
+            "wb_setting: at must be the pointer that the rule's function");
     REFUSED(wb_setting_rest(NULL, "beta"), ARGUMENT, "wb_setting: at is NULL");
     REFUSED(wb_setting_is(NULL, "centred"), ARGUMENT, "wb_setting: at is NULL");
 }

@@ -221,11 +221,11 @@ static const stranger_row strangers[] = {
     {"ONNX", "m.onnx", BYTES("\x08\x0e:y\n\x11\n\1x\x12\1W"), "is an ONNX file"},
     {"a pickle of protocol 0", "a.pkl", BYTES("(dp0\nVw\np1\nI1\ns."), "is a pickle of Python's"},
     {"a page of XHTML", "a.npz", BYTES("<?xml version=\"1.0\"?>\n<html>Not found</html>"),
-     "is an HTML page, no model: perhaps of a download that failed"},
+     "is an HTML page, not a model; perhaps a download failed"},
     {"an XML file", "a.bson", BYTES("<?xml version=\"1.0\"?>\n<Error>no access</Error>"),
      "is an XML file, which has no arrays"},
     {"an HTML page", "a.safetensors", BYTES("\n<!DOCTYPE html><html>Not found</html>"),
-     "is an HTML page, no model: perhaps of a download that failed"},
+     "is an HTML page, not a model; perhaps a download failed"},
     {"the index of several files", "model.safetensors.index.json",
      BYTES("{\"metadata\": {}, \"weight_map\": {\"w\": \"1.safetensors\"}}"),
      "is the index of a model in several safetensors files, which it names: open those"},
@@ -273,7 +273,7 @@ static void sizes_that_are_turned_name_transpose(void **state) {
     wb_layer *model = wb_dense(3, 2);
     assert_int_equal(wb_load(path_of("t.safetensors"), model), WB_ERROR_SHAPE);
     assert_error(WB_ERROR_SHAPE, "weight is (3, 2) in the file, (2, 3) in the model, which is its "
-                                 "transpose: `transpose` in a table of .rename turns it");
+                                 "transpose: `transpose` in a rename table (.rename) turns it");
     wb_free(model);
 }
 
@@ -309,8 +309,8 @@ static void a_prefix_of_all_names_is_told(void **state) {
                      WB_OK);
     wb_layer *model = wb_dense(2, 1);
     assert_int_equal(wb_load(path, model), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "there is \"module.weight\": a row module.** -> ** of .rename "
-                                    "removes the prefix");
+    assert_error(WB_ERROR_ARGUMENT, "there is \"module.weight\": the row module.** -> ** in a "
+                                    "rename table (.rename) removes the prefix");
     assert_int_equal(wb_load(path, model, .rename = "module.** -> **"), WB_OK);
     wb_free(model);
 }
@@ -325,18 +325,18 @@ static void names_of_pytorch_are_told(void **state) {
     assert_int_equal(wb_save_named(deep, {"body.0.conv.kernel", w}, {"body.2.bias", b}), WB_OK);
     assert_int_equal(wb_load(path, model), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT,
-                 "there is no \"layers.1.weight\"; it has 0; the names look like "
-                 "PyTorch's: a row \"0.weight -> layers.1.weight transpose\" of .rename, and so on "
-                 "(docs/files.md)");
+                 "there is no \"layers.1.weight\"; it has 0; the names look like PyTorch's: map "
+                 "them by a rename table, .rename, with the row \"0.weight -> layers.1.weight "
+                 "transpose\" and one for each other array (docs/files.md)");
     assert_int_equal(wb_load(path, model,
                              .rename = "0.weight -> layers.1.weight transpose\n"
                                        "*.bias -> layers.*+1.bias"),
                      WB_OK);
     assert_int_equal(wb_load(deep, model), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "the names look like PyTorch's: .rename, a table, brings them");
+    assert_error(WB_ERROR_ARGUMENT, "the names look like PyTorch's: map them to the model's");
     assert_null(wb_load_model_as(path, NULL, "Chain(Dense(3 => 2))"));
-    assert_error(WB_ERROR_FORMAT, "the names look like PyTorch's: .rename, a table, brings "
-                                  "them under the model's, and wb_parse makes the model");
+    assert_error(WB_ERROR_FORMAT,
+                 "the names look like PyTorch's: make the model by wb_parse, and map the names");
     assert_int_equal(wb_save_named(path, {"layers.1.w", w}), WB_OK);
     assert_int_equal(wb_load(path, model), WB_ERROR_ARGUMENT);
     assert_null(strstr(wb_error_message(), "PyTorch"));

@@ -115,19 +115,19 @@ static const misfit misfits[] = {
     {"more data",
      {.points = 24},
      WB_ERROR_ARGUMENT,
-     "data.observations is 24 in the file, here it is 20"},
+     "data.observations is 24 in the file, but must be 20"},
     {"larger batches",
      {.batchsize = 5},
      WB_ERROR_ARGUMENT,
-     "data.batchsize is 5 in the file, here it is 4"},
+     "data.batchsize is 5 in the file, but must be 4"},
     {"no shuffling",
      {.shuffle = true},
      WB_ERROR_ARGUMENT,
-     "data.shuffle is false in the file, here it is true"},
+     "data.shuffle is false in the file, but must be true"},
     {"full batches only",
      {.drop_partial = true},
      WB_ERROR_ARGUMENT,
-     "data.drop_partial is true in the file, here it is false"},
+     "data.drop_partial is true in the file, but must be false"},
 };
 
 /* That nothing has changed is seen by the file that it would be. */

@@ -384,7 +384,7 @@ static void a_struct_of_ones_own_loads_by_place(void **state) {
     assert_error(WB_ERROR_UNSUPPORTED, "model: ActorCritic is neither a layer");
     assert_int_equal(wb_save(path_of("own.bson"), m), WB_OK);
     assert_null(wb_load_model(path_of("own.bson"), NULL));
-    assert_error(WB_ERROR_UNSUPPORTED, "model: ActorCritic is no layer that Weber knows");
+    assert_error(WB_ERROR_UNSUPPORTED, "model: ActorCritic is not a layer that Weber knows");
     wb_layer *again = actor_critic();
     assert_int_equal(wb_load(path_of("own.bson"), again), WB_OK);
     assert_one_and_two(wb_get(again, "actor.weight"));

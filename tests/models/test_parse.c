@@ -131,7 +131,7 @@ static const struct fault_row {
 } faults[] = {
     {"an unknown layer",
      {.text = "Chain(Dens(1 => 2))"},
-     "wb_parse: layers.1: Dens is no layer that Weber knows"},
+     "wb_parse: layers.1: Dens is not a layer that Weber knows"},
     {"a function's name with a slip",
      {.text = "Dense(1 => 2, rely)"},
      "there is no function \"rely\"; did you mean \"relu\"?"},

@@ -44,7 +44,7 @@ static void a_file_is_whole_or_an_error(void **state) {
             continue;
         }
         assert_int_equal(status, WB_ERROR_MEMORY);
-        assert_error(WB_ERROR_MEMORY, "asked for by a test");
+        assert_error(WB_ERROR_MEMORY, "a test asked for this failure");
         assert_int_equal(access(path_of(f->file), F_OK), -1);
     }
     wb_free(m);
@@ -62,7 +62,7 @@ static void a_text_is_whole_or_an_error(void **state) {
         status = wb_show_text(m, text, sizeof text);
         (void)wb_fail_allocation(0);
         assert_string_equal(text, status == WB_OK ? whole : "");
-        if (status != WB_OK) assert_error(WB_ERROR_MEMORY, "asked for by a test");
+        if (status != WB_OK) assert_error(WB_ERROR_MEMORY, "a test asked for this failure");
     }
     wb_free(m);
 }

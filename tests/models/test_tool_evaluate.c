@@ -105,7 +105,7 @@ static void what_cannot_be_evaluated_says_why(void) {
     expect_part(output, "mnist has no labels: --labels=FILE says where they are; the only data set "
                         "by name is fashion-mnist");
     expect(weber("evaluate m.bson --data=.") == 1);
-    expect_part(output, "weber evaluate: . is a folder; --data wants a file\n");
+    expect_part(output, "weber evaluate: . is a folder; --data needs a file\n");
     expect(weber("evaluate none.bson --data fashion-mnist") == 1);
     expect_part(output, "none.bson: cannot be opened");
     wb_layer *model = wb_dense(PIXELS, 3), *other = wb_dense(5, 10);
@@ -242,8 +242,8 @@ static void tables_with_mistakes_name_options(void) {
          ": line 2, column \"b\": the value is missing: \"\"; give "
          "it a value, or leave the line out\n"},
         {"names.csv", "a,b,c\n1,NA,0\n",
-         ": line 2, column \"b\": this is no number: \"NA\"; names "
-         "may be in the column of labels alone, --y=NAME\n"}};
+         ": line 2, column \"b\": this is not a number: \"NA\"; names may be in the column of "
+         "labels alone, --y=NAME\n"}};
     wb_layer *model = wb_dense(2, 2);
     expect(wb_save("m.npz", model) == WB_OK);
     wb_free(model);

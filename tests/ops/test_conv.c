@@ -192,9 +192,8 @@ static void bad_input_is_named(void **state) {
                  "conv: x is (32, 32, 4, 8), so the filter needs as many dimensions, but is "
                  "(3, 4, 2)");
     assert_null(CONV(x, wb_ones(WB_F32, 40, 3, 4, 2)));
-    assert_error(
-        WB_ERROR_SHAPE,
-        "conv: the window covers 40 in dimension 0, but x is (32, 32, 4, 8) with 0 of padding");
+    assert_error(WB_ERROR_SHAPE, "conv: the window covers 40 elements of dimension 0, but x is "
+                                 "(32, 32, 4, 8) with 0 elements of padding");
     assert_null(wb_conv_op(x, wb_ones(WB_F32, 3, 3, 4, 2), .stride = {-1}));
     assert_error(WB_ERROR_ARGUMENT, "conv: stride must be at least 1, got -1");
     assert_null(wb_conv_op(x, wb_ones(WB_F32, 3, 3, 4, 2), .pad = {0, -1}));

@@ -232,9 +232,8 @@ static void two_numbers_of_a_select_have_a_type_of_the_device(void **state) {
     wb_array *y = wb_select(mask, wb_number(3), wb_number(4));
     wb_array *z = wb_select(mask, x, wb_number(4));
     assert_null(wb_cast(x, WB_F64));
-    assert_error(WB_ERROR_DTYPE,
-                 "cast of f64: checked(0) has no f64; f32 (wb_cast, or wb_to on the "
-                 "way there) or the CPU will do");
+    assert_error(WB_ERROR_DTYPE, "cast of f64: checked(0) has no f64; use f32 (wb_cast, or wb_to "
+                                 "where the data is moved), or the CPU");
     d.changed->info.has_f64 = true;
     assert_int_equal(wb_dtype_of(y), WB_F32);
     assert_int_equal(wb_dtype_of(z), WB_F32);

@@ -55,9 +55,11 @@ typedef wb_array *call_fn(void);
       "conv: x is (8, 8, 4, 1), so the filter needs as many dimensions, but is (3, 4, 5)")         \
     X(19, "a window does not reach beyond the padding",                                            \
       wb_conv_op(F(4, 2, 1, 1), F(3, 3, 1, 1), .groups = 1), SHAPE,                                \
-      "conv: the window covers 3 in dimension 1, but x is (4, 2, 1, 1) with 0 of padding")         \
+      "conv: the window covers 3 elements of dimension 1, but x is (4, 2, 1, 1) with 0 elements "  \
+      "of padding")                                                                                \
     X(20, "a dilated one neither", wb_conv_op(F(4, 1, 1), F(3, 1, 1), .dilation = {2}), SHAPE,     \
-      "conv: the window covers 5 in dimension 0, but x is (4, 1, 1) with 0 of padding")            \
+      "conv: the window covers 5 elements of dimension 0, but x is (4, 1, 1) with 0 elements of "  \
+      "padding")                                                                                   \
     X(21, "no convolution without spatial dimensions", wb_conv_op(F(4, 1), F(3, 1), .groups = 1),  \
       SHAPE, "conv: x must have 1 to 3 spatial dimensions, channels and batch, got (4, 1)")        \
     X(22, "a negative stride", wb_conv_op(F(4, 1, 1), F(3, 1, 1), .stride = {-1}), ARGUMENT,       \
@@ -80,7 +82,8 @@ typedef wb_array *call_fn(void);
       "maxpool: the type must be floating, got i32")                                               \
     X(30, "a pool larger than the picture", wb_meanpool_op(F(4, 4, 1, 1), .kernel = {2, 5}),       \
       SHAPE,                                                                                       \
-      "meanpool: the window covers 5 in dimension 1, but x is (4, 4, 1, 1) with 0 of padding")     \
+      "meanpool: the window covers 5 elements of dimension 1, but x is (4, 4, 1, 1) with 0 "       \
+      "elements of padding")                                                                       \
     X(31, "a window in the padding has no largest",                                                \
       wb_maxpool_op(F(4, 1, 1), .kernel = {2}, .pad = {2}), SHAPE,                                 \
       "maxpool: padding 2 must be smaller than window 2 in dimension 0 of (4, 1, 1)")              \

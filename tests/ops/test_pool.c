@@ -177,7 +177,7 @@ static void norms_of_windows(void **state) { /* PyTorch 1.13: lp_pool1d */
     assert_null(wb_lppool_op(x, 0, .kernel = {2}));
     assert_error(WB_ERROR_ARGUMENT, "lppool: p must be above 0, got 0");
     assert_null(wb_lppool_op(x, 2, .kernel = {6}));
-    assert_error(WB_ERROR_SHAPE, "lppool: the window covers 6 in dimension 0");
+    assert_error(WB_ERROR_SHAPE, "lppool: the window covers 6 elements of dimension 0");
 }
 
 int main(void) {

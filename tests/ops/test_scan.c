@@ -591,7 +591,7 @@ static const struct mistake {
     {"setting a state in a body", SETS, WB_ERROR_ARGUMENT,
      "wb_set: cannot be called inside the body of a scan"},
     {"closing a scope that the body has not opened", CLOSES, WB_ERROR_ARGUMENT,
-     "wb_scope_close: no scope is open in the body of the scan"},
+     "wb_scope_close: the body of the scan has no scope open"},
     {"opening a scope and not closing it", OPENS, WB_ERROR_ARGUMENT,
      "the body of the scan opened a scope and did not close it"},
     {"an operation that fails in a body", FAILS, WB_ERROR_SHAPE, "add: sizes (2) and (7)"},
@@ -670,7 +670,7 @@ static void operands_that_do_not_fit(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "scan: .steps is needed, since there are no inputs");
     h = wb_ones(WB_F32, 2);
     assert_int_equal(wb_scan(add_up, NULL, 1, &h, 1, x, 1, &y, .dim = 2), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "scan: .dim = 2 is no dimension of input 0, which has 2");
+    assert_error(WB_ERROR_ARGUMENT, "scan: .dim = 2 is not a dimension of input 0, which has 2");
     assert_int_equal(wb_scan(add_up, NULL, 1, &h, 1, x, 1, &y), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "carry 0 is NULL");
     h = wb_ones(WB_F32, 2);

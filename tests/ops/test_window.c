@@ -72,7 +72,8 @@ static const struct row {
      "unfold: kernel size must be "
      "at least 1, got -2"},
     {"a kernel dilated beyond x", dilated_beyond, WB_ERROR_SHAPE,
-     "conv: the window covers 5 in dimension 0, but x is (4, 1, 1) with 0 of padding"},
+     "conv: the window covers 5 elements of dimension 0, but x is (4, 1, 1) with 0 elements of "
+     "padding"},
     {"a result of other sizes", data_of_other_sizes, WB_ERROR_SHAPE,
      "conv_data: y must be (3, 1, 1), got (4, 1, 1)"},
     {"a result of other sizes for the filter", filter_of_other_sizes, WB_ERROR_SHAPE,

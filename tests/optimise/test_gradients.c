@@ -123,8 +123,8 @@ static void a_weight_set_in_a_closed_scope_is_an_error(void **state) {
     wb_batch batch = {.x = wb_vector(3, 4)};
     wb_gradients *g;
     assert_null(wb_withgradient(set_in_a_scope, model, &batch, NULL, &g));
-    assert_error(WB_ERROR_GRADIENT, "the walk met (1, 2) of type f32, which lost its recipe when "
-                                    "its scope closed, before array 0");
+    assert_error(WB_ERROR_GRADIENT, "(1, 2) of type f32 lost its recipe when its scope was closed, "
+                                    "so the gradient does not reach array 0");
     assert_values(wb_get(model, "weight"), 0, 1, 1);
     wb_free(model);
 }

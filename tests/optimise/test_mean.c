@@ -293,7 +293,7 @@ static void hidden_states_that_do_not_fit_are_refused(void **state) {
     /* half of another batch: as large as a part */
     const wb_batch small = {.x = numbers(3, 2, 0.7), .y = numbers(2, 2, 0.3)};
     assert_null(wb_train_step(loss, model, &small, NULL, o));
-    assert_error(WB_ERROR_SHAPE, "is another batch's");
+    assert_error(WB_ERROR_SHAPE, "was left by another batch");
     /* dimensions in which the last one is time */
     batch.x = wb_ones(WB_F32, 3, 4, 6), batch.y = wb_zeros(WB_F32, 2, 4, 6);
     assert_int_equal(wb_reset(model), WB_OK);
@@ -318,7 +318,7 @@ static void a_cache_is_refused(void **state) {
     assert_null(wb_train_step(loss, model, &batch, NULL, o));
     assert_error(WB_ERROR_ARGUMENT,
                  "wb_train_step: micro_batches and the cache of a MultiHeadAttention cannot be "
-                 "used together: wb_cache(model, 0) takes it away");
+                 "used together: wb_cache(model, 0) removes it");
     assert_int_equal(wb_cache(model, 0), WB_OK);
     assert_non_null(wb_train_step(loss, model, &batch, NULL, o));
     wb_free(o), wb_free(model);
@@ -343,8 +343,8 @@ static void mistakes(void **state) {
     assert_null(wb_setup(wb_descent(), model, .micro_batches = -1));
     assert_error(WB_ERROR_ARGUMENT, "wb_setup: micro_batches must be at least 1, got -1");
     assert_null(wb_setup(wb_descent(), model, .may_miss = true));
-    assert_error(WB_ERROR_ARGUMENT, "wb_setup: may_miss is about gradients of some ranks, so it "
-                                    "needs .distributed = true");
+    assert_error(WB_ERROR_ARGUMENT, "wb_setup: may_miss is for gradients that some ranks lack, so "
+                                    "it needs .distributed = true");
     assert_null(
         wb_setup(wb_descent(), model, .distributed = true, .may_miss = true, .micro_batches = 2));
     assert_error(WB_ERROR_ARGUMENT, "wb_setup: may_miss and micro_batches cannot be used together");

@@ -627,7 +627,7 @@ static void mistakes_in_a_row_are_named(void **state) {
           .settings = {eta},
           .states = {{"s", WB_START_SETTING, "zeta"}},
           .step = is_fine},
-         "Own: state s starts with the setting zeta, which is none of its own"},
+         "Own: state s starts with the setting zeta, which the rule does not have"},
         {{.name = "Own",
           .settings = {eta},
           .states = {{"s", WB_START_SETTING, NULL}},

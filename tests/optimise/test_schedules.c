@@ -120,14 +120,14 @@ static void a_schedule_has_one_owner(void **state) {
     (void)state;
     wb_schedule *part = wb_schedule_constant(1), *loop = wb_schedule_loop(part, 2);
     assert_null(wb_schedule_stretch(part, 2));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_stretch: schedule 1 belongs to another one");
+    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_stretch: schedule 1 is part of another schedule");
     assert_true(wb_schedule_at(loop, 5) == 1); /* which still has it */
     wb_schedule *twice = wb_schedule_constant(2);
     assert_null(wb_schedule_sequence({twice, 1}, {part, 1}, {twice, 1}));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_sequence: schedule 2 belongs to another one");
+    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_sequence: schedule 2 is part of another schedule");
     twice = wb_schedule_constant(2);
     assert_null(wb_schedule_sequence({twice, 1}, {twice, 1}));
-    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_sequence: schedule 2 belongs to another one");
+    assert_error(WB_ERROR_ARGUMENT, "wb_schedule_sequence: schedule 2 is part of another schedule");
     wb_free(loop);
 }
 

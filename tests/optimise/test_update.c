@@ -153,7 +153,7 @@ static void a_loss_without_parameters_warns_once(void **state) {
 static void count_turns(void *count, wb_log_level level, const char *line) {
     (void)level;
     *(int *)count += strstr(line, "layers.2.weight of Chain is trained by two optimisers in turn, "
-                                  "each with a state of its own") != NULL;
+                                  "each with its own state") != NULL;
 }
 
 static wb_array *all_of(wb_layer *model) {

@@ -115,8 +115,8 @@ static const row rows[] = {
      0,
      0,
      0,
-     "Flux started this process as rank 3 of 4 (FLUX_TASK_RANK), by which Weber cannot join the "
-     "others; use flux run -o pmi=simple (MPICH)"},
+     "Flux started this process as rank 3 of 4 (FLUX_TASK_RANK), but gives Weber no way to join "
+     "the other ranks; use flux run -o pmi=simple (MPICH)"},
     {"torchrun",
      {{"RANK", "1"},
       {"WORLD_SIZE", "2"},
@@ -128,8 +128,8 @@ static const row rows[] = {
      0,
      0,
      0,
-     "torchrun started this process as rank 1 of 2 (RANK), by which Weber cannot join the others; "
-     "use weber run -n N (one machine), mpiexec or srun"},
+     "torchrun started this process as rank 1 of 2 (RANK), but gives Weber no way to join the "
+     "other ranks; use weber run -n N (one machine), mpiexec or srun"},
     {"torchrun with one process", {{"RANK", "0"}, {"WORLD_SIZE", "1"}}, 0, 1, 0, 1, NULL},
     {"a RANK of something else", {{"RANK", "captain"}, {"WORLD_SIZE", "2"}}, 0, 1, 0, 1, NULL},
     {"weber run inside torchrun's shell",

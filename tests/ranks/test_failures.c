@@ -391,7 +391,8 @@ static void one_never_comes(void) {
     CHECK(wb_barrier() == WB_OK);
     if (wb_rank() == 1) sleep(4);
     if (wb_rank() != 1)
-        expect(wb_eval(wb_allreduce(x_of(4), WB_REDUCE_SUM)), "rank 1 is alive, but has not come");
+        expect(wb_eval(wb_allreduce(x_of(4), WB_REDUCE_SUM)),
+               "rank 1 is alive, but has not entered");
 }
 
 /* ---- the table ---- */
@@ -505,7 +506,7 @@ static void wrong_environments(void **state) {
           {"WEBER_SIZE", "2"},
           {"WEBER_RANK", "0"},
           {"WEBER_TIMEOUT", "0.1"}},
-         "rank 1 of 2 has not joined the group for 0.1 s"},
+         "rank 1 of 2 has not joined the group within 0.1 s"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         around = &rows[i];

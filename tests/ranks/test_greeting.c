@@ -40,9 +40,9 @@ static void greetings_that_differ(void **state) {
     (void)state;
     const greeting_row rows[] = {
         {NULL, change_nothing},
-        {"rank 1 is of \"0.", change_mark},
-        {"; this one is of", change_layout},
-        {"rank 1 is of \"????????????????????????????????\"", change_version},
+        {"rank 1 has \"0.", change_mark},
+        {"; this one has", change_layout},
+        {"rank 1 has \"????????????????????????????????\"", change_version},
         {"rank 1 has none, rank 0 one", take_secret},
     };
     const wb_secret secret = {{1, 2}, true};
@@ -81,7 +81,7 @@ static void join_with_own_secret(void) {
     if (own) (void)setenv("WEBER_SECRET", own, 1);
     const wb_status status = wb_distributed_initialize(NULL);
     if (status == WB_OK) exit(0);
-    exit(strstr(wb_error_message(), "does not know the secret of this run")   ? 2
+    exit(strstr(wb_error_message(), "does not have the secret of this run")   ? 2
          : strstr(wb_error_message(), "must have the secret of the run")      ? 4
          : strstr(wb_error_message(), "must be 32 hexadecimal digits, got 3") ? 8
                                                                               : 16);

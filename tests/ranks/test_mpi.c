@@ -95,7 +95,7 @@ static int warnings;
 static void count_warnings(void *context, wb_log_level level, const char *line) {
     (void)context;
     warnings += level == WB_LOG_WARN && strstr(line, ": rank 1 (host ") != NULL &&
-                strstr(line, ") has not come to a collective for 11 s so far") != NULL;
+                strstr(line, ") has not entered a collective for 11 s so far") != NULL;
 }
 
 /* One rank does not come for longer than the others wait without a word. */
@@ -130,8 +130,8 @@ static int come_too_late(const char *path) {
     char host[64] = "", line[256];
     (void)gethostname(host, sizeof host - 1);
     (void)snprintf(line, sizeof line,
-                   "ranks 1 (host %s), 2 (host %s) have not come to the collective that rank %d "
-                   "waits for, for 3 s (WEBER_TIMEOUT)",
+                   "ranks 1 (host %s), 2 (host %s) have not entered the collective in which rank "
+                   "%d has waited for 3 s (WEBER_TIMEOUT)",
                    host, host, wb_rank());
     wb_scope_open();
     CHECK(wb_barrier() == WB_OK);

@@ -189,7 +189,7 @@ static void by_hand(void) {
 
 static void no_hand(void) {
     expect_failure(wb_distributed_initialize("NCCL", .choose_device = false),
-                   "which must be one of CUDA then, but is CPU");
+                   "must be one of CUDA, but is CPU");
 }
 
 static void same_device(void) {
@@ -234,7 +234,7 @@ static void no_library(void) {
     const bool is_one = strcmp(getenv("WEBER_RANK"), "1") == 0;
     if (is_one) (void)setenv("WEBER_NCCL_LIBRARY", "/no/such.so", 1);
     expect_failure(wb_distributed_initialize("NCCL"),
-                   is_one ? "NCCL cannot be used: WEBER_NCCL_LIBRARY=/no/such.so does not open"
+                   is_one ? "NCCL cannot be used: WEBER_NCCL_LIBRARY=/no/such.so cannot be opened"
                           : "rank 1 has failed: distributed: NCCL cannot be used");
 }
 

@@ -33,7 +33,7 @@ static const transport_row transports[] = {
     {"transport_other_abi", "transport_openmpi.so is for ABI 1, but this Weber needs ABI " NUMBER},
     {"transport_short", "the table of transport_openmpi.so has 16 bytes, but needs "},
     {"transport_refuses", "transport_openmpi.so is for another version of Weber"},
-    {"no_symbol", "transport_openmpi.so is no transport"},
+    {"no_symbol", "transport_openmpi.so is not a transport"},
 };
 
 static const transport_row *next_transport;
@@ -149,14 +149,14 @@ static void ended_too_early(void) {
     start_mpi(SERIALIZED);
     add_up();
     CHECK(mpi.end() == 0);
-    is_refused(wb_barrier(), "the program has ended MPI (MPI_Finalize)");
+    is_refused(wb_barrier(), "the program has called MPI_Finalize");
     is_refused(wb_barrier(), "given up");
 }
 
 static void ended_before(void) {
     start_mpi(SERIALIZED);
     CHECK(mpi.end() == 0);
-    is_refused(wb_distributed_initialize("MPI"), "the program has ended MPI (MPI_Finalize)");
+    is_refused(wb_distributed_initialize("MPI"), "the program has called MPI_Finalize");
 }
 
 static void never_ended(void) {
@@ -178,7 +178,7 @@ static void wait_for_both(void) {
 
 /* The program belongs to the other launcher, to which each process is alone. */
 static void foreign(void) {
-    is_refused(wb_distributed_initialize("MPI"), "of 2, but to ");
+    is_refused(wb_distributed_initialize("MPI"), "of 2, but in ");
     wait_for_both();
 }
 

@@ -391,7 +391,8 @@ static void refuses(void **state) {
     assert_string_equal(wb_error_message(), "wb_setup: send must be bf16 or f32, got f64");
     wb_clear_error();
     assert_null(wb_setup(wb_adam(), model, .send = WB_BF16));
-    assert_non_null(strstr(wb_error_message(), "wb_setup: send is what ranks send gradients as"));
+    assert_non_null(
+        strstr(wb_error_message(), "wb_setup: send is the type in which ranks send gradients"));
     wb_clear_error();
     assert_null(wb_setup(wb_adam(), model, .zero = 1));
     assert_non_null(strstr(wb_error_message(), "needs .distributed = true"));

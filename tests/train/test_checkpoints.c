@@ -109,7 +109,8 @@ static void another_rate_and_a_finished_run_are_told(void **state) {
     r = begin(&other, 5);
     r.stop_at = 1;
     goes_on_and_says(&r, checkpoint, 1);
-    assert_non_null(strstr(said[0], "goes on with eta = 0.01 of the checkpoint, not 0.5"));
+    assert_non_null(
+        strstr(said[0], "uses eta = 0.01 from the checkpoint, not the optimiser's 0.5"));
     r = begin(adam, 5);
     goes_on_and_says(&r, checkpoint, 0);
     r = begin(adam, 5);

@@ -194,7 +194,7 @@ static void errors_come_through(void **state) {
     assert_int_equal(
         wb_train(regression, model, data, o, .schedules = {{NULL, s, NULL}, {"eta", s, NULL}}),
         WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_train: schedule 1 has no setting");
+    assert_error(WB_ERROR_ARGUMENT, "wb_train: entry 1 of .schedules has no setting");
     assert_int_equal(wb_train(regression, model, data, o, .early_stopping = {.min_delta = 1}),
                      WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_train: early_stopping: min_delta needs a patience");

@@ -342,7 +342,7 @@ static void mistakes(void **state) {
     r.desc.plateau = WB_PLATEAU(.factor = .5);
     r.desc.schedules[0] = (wb_scheduled){"eta", rate, NULL};
     assert_int_equal(train(&r), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_train: eta must follow a schedule or a plateau");
+    assert_error(WB_ERROR_ARGUMENT, "wb_train: eta must follow either a schedule or a plateau");
     r.desc.schedules[0] = (wb_scheduled){NULL, NULL, NULL};
     r.desc.early_stopping.min_delta = -1;
     assert_int_equal(train(&r), WB_ERROR_ARGUMENT);

@@ -26,17 +26,17 @@ static wb_layer *wrong_kind(void) {
 }
 
 static const row rows[] = {
-    {"a failed first layer", first_fails, "got no layer 1"},
-    {"a failed layer in the middle", second_fails, "got no layer 2"},
-    {"a failed last layer", last_fails, "got no layer 3"},
-    {"of several the first is named", all_fail, "got no layer 1"},
+    {"a failed first layer", first_fails, "got NULL as layer 1"},
+    {"a failed layer in the middle", second_fails, "got NULL as layer 2"},
+    {"a failed last layer", last_fails, "got NULL as layer 3"},
+    {"of several the first is named", all_fail, "got NULL as layer 1"},
     {"NULL without a reason", plain_null, "wb_chain: layer 2 is NULL"},
-    {"a chain that failed inside", inner_fails, "; so wb_chain got no layer 2"},
-    {"a named layer that failed", named_fails, "got no layer 2"},
+    {"a chain that failed inside", inner_fails, "; so wb_chain got NULL as layer 2"},
+    {"a named layer that failed", named_fails, "got NULL as layer 2"},
     {"a name that was taken", named_twice, "entry 2 cannot be named \"a\""},
-    {"an entry of a tree that failed", tree_fails, "got no entry 3"},
+    {"an entry of a tree that failed", tree_fails, "got NULL as entry 3"},
     {"a named entry that is not there", named_tree_fails, "entry 2 is NULL"},
-    {"an array where a layer belongs", wrong_kind, "layer 2 is no layer"},
+    {"an array where a layer belongs", wrong_kind, "layer 2 is not a layer"},
 };
 
 /* The count of open_row and close_row says whether the others were released. */

@@ -50,14 +50,14 @@ static char *read_text(const char *path) {
     if (!is_read)
         (void)fprintf(stderr, "weber convert: %s: %s\n", path, strerror(errno));
     else if (size > MOST_TABLE_BYTES || strlen(text) != size)
-        (void)fprintf(stderr, "weber convert: %s: is no rename table\n", path);
+        (void)fprintf(stderr, "weber convert: %s: is not a rename table\n", path);
     if (file) (void)fclose(file);
     if (is_read && size <= MOST_TABLE_BYTES && strlen(text) == size) return text;
     free(text);
     return NULL;
 }
 
-/* What BSON has no words for, Julia's structs, may be a model: how to have that. */
+/* A struct of Julia's that BSON cannot express may be a model: says how to convert that. */
 static void advise(const char *from, const char *to) {
     wb_file *file = wb_open(from);
     const wb_record *root = wb_file_root(file);
@@ -93,7 +93,7 @@ static int convert(const char *from, const char *to, const char *table) {
     return failed;
 }
 
-/* A file without a table says by itself which types its arrays have. */
+/* Without a table the file's own types are shown. */
 static wb_layer *build(const char *from, const char *key, const char *structure,
                        const char *rename) {
     if (!rename) return wb_load_model_as(from, key, structure);

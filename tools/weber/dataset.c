@@ -95,7 +95,7 @@ static bool is_folder(const char *path) {
 }
 
 static bool open_arrays(dataset *set, const dataset_desc *d) {
-    if (is_folder(d->data)) return refuse(d->data, " is a folder; --data wants a file");
+    if (is_folder(d->data)) return refuse(d->data, " is a folder; --data needs a file");
     const char *labels = d->labels ? d->labels : d->data;
     static const char *const with_labels[] = {".npz", ".bson", ".safetensors"};
     if (!d->labels && !is_any_of(d->data, 3, with_labels))
@@ -121,7 +121,7 @@ static bool open_fashion(dataset *set, const dataset_desc *d) {
 
 /* ---- tables ---- */
 
-/* The vocabulary that was saved with the model, which says what number a text is; NULL: none. */
+/* The vocabulary that was saved with the model and gives texts their numbers; NULL: none. */
 static char *saved_vocabulary(const char *model, const char *column) {
     wb_file *file = wb_open(model);
     const char *text = file ? wb_file_text(file, column) : NULL;
@@ -147,7 +147,7 @@ static int64_t count_lines(const char *text) {
     return count;
 }
 
-/* Whole numbers are classes; texts become some. */
+/* Whole numbers are classes; texts are numbered. */
 static wb_array *labels_of(dataset *set, const wb_csv *table, const char *column,
                            const char *model) {
     wb_array *y = wb_csv_column(table, column);
@@ -287,7 +287,7 @@ void dataset_close(dataset *set) { free(set->names); }
 void dataset_prepare(wb_batch *batch, void *user) {
     const dataset *set = user;
     wb_array *x = batch->x;
-    const wb_dtype dtype = wb_dtype_of(x); /* f64 is what NumPy has where nobody asked for it */
+    const wb_dtype dtype = wb_dtype_of(x); /* f64 is NumPy's default, and seldom meant */
     if (set->scale != 1 || dtype == WB_BOOL || dtype == WB_F64)
         x = wb_mul_number(wb_cast(x, WB_F32), set->scale);
     if (set->order[0] || set->order[1]) x = wb_permute_make(x, set->ndim, set->order);

@@ -90,9 +90,9 @@ static bool has_classes(wb_array *y, const dataset *set, const settings *s, mann
     return false;
 }
 
-/* What a program in C could do. */
+/* Removes advice that only a program in C could follow. */
 static void cut_advice(char *message) {
-    static const char *const beginnings[] = {"; wb_", "; sizes are (width,"};
+    static const char *const beginnings[] = {"; wb_", "; sizes must be (width,"};
     for (int i = 0; i < 2; i++) {
         char *advice = strstr(message, beginnings[i]);
         if (advice) *advice = 0;

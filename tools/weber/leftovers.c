@@ -21,8 +21,8 @@ static bool is_of_run(const char *name) {
            strcmp(name + end, ending) == 0;
 }
 
-/* Nobody holds a lock on it, and it is the user's: weber run has one on its own, ranks on theirs.
- * What is not there is free. */
+/* True if the file is the user's and no process holds a lock on it: weber run and ranks lock their
+ * files as long as they run. True also if there is no file. */
 static bool is_free(const char *name) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat about;

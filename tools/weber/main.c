@@ -63,7 +63,7 @@ static int layers(int count, char **arguments) {
     if (count) return tool_usage("layers", count, arguments);
     if (wb_show_layers() == WB_OK) return 0;
     if (!ferror(stdout)) return wb_report("weber layers");
-    wb_clear_error(); /* close_output says it */
+    wb_clear_error(); /* close_output reports it */
     return 1;
 }
 

@@ -121,7 +121,7 @@ static void add(profile *p, row *r, const char *line) {
     p->ms += ms, p->calls++;
 }
 
-/* What a command took; that it was queued says that only where the device tells nothing else. */
+/* The time of a command: if the device does not report it, the time that queueing took. */
 static bool counts(const profile *p, const char *kind) {
     return strcmp(kind, "command") == 0 || strstr(kind, "collective") ||
            strcmp(kind, p->is_queued ? "queued command" : "device command") == 0;

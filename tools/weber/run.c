@@ -96,14 +96,14 @@ static bool set_number(const char *name, int64_t value) {
     return setenv(name, text, 1) == 0;
 }
 
-/* Cores are shared out; a number that the user has set stays. */
+/* Divides the cores among the ranks, unless the user has set a number of threads. */
 static bool share_cores(int count) {
     const int cores = wb_platform_cores();
     return getenv("WEBER_NUM_THREADS") ||
            set_number("WEBER_NUM_THREADS", cores > count ? cores / count : 1);
 }
 
-/* What ranks would read at the same time, one reads. */
+/* Sets variables so that one process reads what all ranks would read at the same time. */
 static bool take_input(int number) {
     if (number == 0) return true;
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -154,7 +154,7 @@ static bool start_rank(run *r, int number, int restart) {
         errno = cause;
         return false;
     }
-    if (!has_terminal) (void)setpgid(k->process, 0); /* by both, whoever is first */
+    if (!has_terminal) (void)setpgid(k->process, 0); /* set by both, in either order */
     k->group = has_terminal ? 0 : k->process;
     if (k->process == 0) become(r, number, restart, (const int(*)[2])pipes);
     for (int i = 0; i < 2; i++) {
@@ -174,7 +174,7 @@ static void put_line(struct stream *s, int number, size_t bytes) {
     if (fflush(s->to) != 0 && errno == EPIPE && !asked_to_end) asked_to_end = SIGPIPE;
 }
 
-/* With a last line that has no end. */
+/* Also a last line without an end. */
 static void close_stream(struct stream *s, int number) {
     if (s->file < 0) return;
     if (s->used) put_line(s, number, s->used);
@@ -182,7 +182,7 @@ static void close_stream(struct stream *s, int number) {
     s->file = -1, s->used = 0;
 }
 
-/* Whole lines, and what is longer than a line may be. */
+/* Passes on whole lines, and pieces of lines that are too long. */
 static void pass_on(struct stream *s, int number) {
     const ssize_t more = read(s->file, s->line + s->used, sizeof s->line - s->used);
     if (more < 0 && errno == EINTR) return;
@@ -222,7 +222,7 @@ static void signal_all(const run *r, int number) {
     for (int k = 0; k < r->count; k++) {
         const rank *one = &r->ranks[k];
         if (one->group)
-            (void)kill(-one->group, number); /* what they have started, too */
+            (void)kill(-one->group, number); /* processes that they have started, too */
         else if (one->process > 0)
             (void)kill(one->process, number);
     }
@@ -239,7 +239,7 @@ static void tell(int number, int raw) {
                       WEXITSTATUS(raw));
 }
 
-/* Another one may be given the number of a group of which nobody is left. */
+/* The number of a process group without processes may be given to another group. */
 static void forget_group(rank *one) {
     if (one->group && kill(-one->group, 0) != 0 && errno == ESRCH) one->group = 0;
 }
@@ -262,9 +262,9 @@ static bool runs(run *r, int k, int *raw) {
     return true;
 }
 
-/* Takes note of those that have ended; how many still run. One that was killed, perhaps writing its
- * memory to a file, may be noticed after the ranks that failed because it was gone: the killed one
- * counts, unless the signal is ours. */
+/* Notes which ranks have ended, and returns how many still run. A killed rank, which may be writing
+ * a core file, can be noticed after the ranks that failed because of it: then the killed one counts
+ * as the first, unless we sent the signal. */
 static int reap(run *r, int *status, bool is_told) {
     int running = 0;
     for (int k = 0; k < r->count; k++) {
@@ -296,8 +296,8 @@ static void stop_all(const run *r) {
     signal_all(r, SIGCONT);
 }
 
-/* Until all have ended; what they left behind may hold a pipe, and is waited for while it prints.
- * After a failure the others have a moment to say what they saw. */
+/* Runs until all have ended. Processes that they left behind may hold a pipe, and are waited for
+ * while they print. After a failure the other ranks have a moment to print what they saw. */
 static int watch(run *r, struct pollfd *polled) {
     enum { SAY_MS = 1500, QUIET_MS = 2000 };
     int status = 0;
@@ -323,7 +323,8 @@ static int watch(run *r, struct pollfd *polled) {
     return status;
 }
 
-/* The memory itself is the user's alone; nobody can make it before, under a name that is random. */
+/* The memory is accessible to the user alone; its name is random, so that no one else can make it
+ * first. */
 static bool name_run(run *r) {
     uint64_t random = 0;
     if (getentropy(&random, sizeof random) != 0) return false;
@@ -332,8 +333,8 @@ static bool name_run(run *r) {
     return tool_make_secret();
 }
 
-/* By which those that wait for others to join learn that one never will. They do without it, if
- * need be. */
+/* Memory by which ranks that wait for others to join learn that one never will. They work without
+ * it if it cannot be made. */
 static void open_ended(run *r) {
     (void)snprintf(r->ended_name, sizeof r->ended_name, "%s-ended", r->name);
     const int file = wb_platform_open_shared(r->ended_name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC);
@@ -367,7 +368,7 @@ static int run_once(run *r, int restart, struct pollfd *polled) {
         signal_all(r, SIGKILL);
     }
     const int status = watch(r, polled);
-    wb_platform_unlink_shared(r->name); /* where they did not come so far as to do it */
+    wb_platform_unlink_shared(r->name); /* if the ranks ended before they could do it */
     close_ended(r);
     return started ? status : 1;
 }
@@ -377,7 +378,7 @@ static int run_all(run *r) {
     struct pollfd *polled = malloc(sizeof *polled * 2 * (size_t)r->count);
     on_each_end(ask_to_end);
     if (signal(SIGTSTP, ask_to_stop) == SIG_IGN) (void)signal(SIGTSTP, SIG_IGN);
-    (void)signal(SIGPIPE, SIG_IGN); /* put_line sees it */
+    (void)signal(SIGPIPE, SIG_IGN); /* put_line checks this */
     int status = 1;
     tool_clear_leftovers();
     for (int k = 0; r->ranks && polled; k++) {
@@ -458,7 +459,7 @@ int tool_run(int count, char **arguments) {
     bool is_test = false;
     char own[PATH_MAX], check[] = "ranks";
     char *test[] = {own, check, NULL};
-    (void)signal(SIGCHLD, SIG_DFL); /* where it is ignored, those that end leave no status */
+    (void)signal(SIGCHLD, SIG_DFL); /* if SIGCHLD is ignored, ended processes leave no status */
     if (count == 1 && strcmp(arguments[0], "--help") == 0) return tool_help(help, true);
     const int words = take_options(&r, count, arguments, &is_test);
     if (words < 0) return tool_help(help, false);

@@ -26,7 +26,7 @@ static const char *program(void) {
     return chosen && *chosen ? chosen : "mpiexec";
 }
 
-/* What it says of itself. */
+/* Its kind, by what it prints about itself. */
 static launcher ask(void) {
     char command[1024], text[2048];
     (void)snprintf(command, sizeof command, "'%s' --version 2>/dev/null", program());
@@ -43,7 +43,7 @@ static launcher ask(void) {
 typedef struct words {
     char **list; /* ends with NULL, for which there is room, too */
     int count;
-    bool is_whole; /* no memory has run out */
+    bool is_whole; /* memory has not run out */
 } words;
 
 static void add(words *w, const char *text) {
@@ -66,7 +66,7 @@ static void close_words(words *w) {
     free(w->list);
 }
 
-/* Open MPI hands its own variables to other hosts, and those that are named. */
+/* Open MPI passes its own variables to other hosts, and others only if they are named. */
 static void add_variables(words *w) {
     for (char **v = wb_platform_environment(); *v; v++) {
         char name[128];
@@ -117,7 +117,7 @@ static void block(awaited *a) {
     (void)sigprocmask(SIG_BLOCK, &a->signals, &a->before);
 }
 
-/* mpiexec has those of the terminal, too: the system sends them to both. */
+/* The terminal's signals reach mpiexec anyway: the system sends them to both. */
 static int wait_for(awaited *a, pid_t child) {
     int raw = 0;
     for (;;) {
@@ -130,7 +130,7 @@ static int wait_for(awaited *a, pid_t child) {
     }
 }
 
-/* A signal may have come when mpiexec had ended. */
+/* A signal may have come after mpiexec had ended. */
 static bool is_to_end(const awaited *a) {
     sigset_t pending;
     if (a->is_to_end || sigpending(&pending) != 0) return a->is_to_end;
@@ -148,7 +148,7 @@ bool tool_make_secret(void) {
     return setenv("WEBER_SECRET", text, 1) == 0;
 }
 
-/* What a rank of another run has, its children must not take for theirs. */
+/* If this process is a rank of another run, its children must not use that rank's variables. */
 static void set_environment(const mpi_run *r, int restart) {
     static const char *const others[] = {"WEBER_RANK", "WEBER_SIZE", "WEBER_LOCAL_RANK",
                                          "WEBER_LOCAL_SIZE", "WEBER_RUN"};

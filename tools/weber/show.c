@@ -62,7 +62,7 @@ static void make_room(shown *s) {
     free(old.table);
 }
 
-/* The place where r was printed; NULL the first time, when path becomes it. */
+/* The place where r was printed before; NULL the first time, when path is noted as the place. */
 static const char *seen_at(shown *s, const wb_record *r, const char *path) {
     make_room(s);
     place *p = find(s, r);
@@ -113,7 +113,7 @@ static void print_array(const wb_record *r, const char *path, shown *s) {
     s->arrays++, s->numbers += numbers, s->bytes += bytes;
 }
 
-/* As few digits as say the number. */
+/* The fewest digits that give the number back. */
 static void print_real(double value) {
     char text[40];
     for (int digits = 6; digits <= 17; digits++) {
@@ -183,7 +183,7 @@ static void print_child(const wb_record *r, int64_t i, const char *parent, int d
     free(path);
 }
 
-/* Recursive: no file's tree is deeper than 256. What is shared is gone through once. */
+/* Recursive: no file's tree is deeper than 256. A shared record is printed once. */
 static void print_record(const wb_record *r, const char *path, int depth, shown *s) {
     const wb_record_kind kind = wb_record_kind_of(r);
     if (kind == WB_RECORD_ARRAY) {
@@ -258,7 +258,7 @@ typedef struct structures {
 
 static const char ending[] = "_structure";
 
-/* Bytes of the key in KEY_structure; 0: the name is none. */
+/* The length of KEY in the name KEY_structure; 0: the name is not one of these. */
 static size_t key_bytes(const char *name) {
     const size_t length = name ? strlen(name) : 0, end = sizeof ending - 1;
     return length > end && strcmp(name + length - end, ending) == 0 ? length - end : 0;
@@ -315,7 +315,7 @@ static bool is_said(const structures *all, const char *name) {
     return s && s->is_printed;
 }
 
-/* What is left of a map whose models were printed. */
+/* The rest of a map whose models were printed. */
 static void print_rest(const wb_file *file, const bool *is_model, const structures *all) {
     const wb_record *root = wb_file_root(file);
     shown s = {.table = NULL};

@@ -34,7 +34,7 @@ typedef struct tool_peak {
 } tool_peak;
 tool_peak tool_measure_peak(void);
 
-/* Text of a file for a terminal: what would steer it as \x1b. */
+/* Prints text from a file on a terminal; characters that would control it appear as \x1b. */
 void put_plain(const char *text);
 void put_plain_to(FILE *file, const char *text, size_t length); /* at most so many bytes */
 
@@ -44,7 +44,7 @@ void devices_as_json(void);
 
 /* Removes shared memory of runs that were killed (leftovers.c): of those that nobody holds. */
 void tool_clear_leftovers(void);
-/* Until the process ends, or closes a descriptor of the file. */
+/* Holds until the process ends, or closes a descriptor of the file. */
 bool tool_hold(int file);
 
 #endif

@@ -49,7 +49,7 @@ static void TYPE(differ)(const TYPE(meeting) * m, int64_t query, REAL *s, REAL *
 /* As many columns at a time as fill tiles: what the diagonal hides from them is left out. */
 enum { TYPE(COLUMNS) = 12 };
 
-/* C (keys, queries) = packed (depth, keys)' x (depth, queries), of the keys that are seen. */
+/* C (keys, queries) = packed (depth, keys)' x (depth, queries), for the keys that are visible. */
 static void TYPE(meet_scores)(const TYPE(meeting) * m, const REAL *packed, int64_t depth,
                               const REAL *x, int64_t ld, REAL *c) {
     const TYPE(strip) *strip = &m->strip;

@@ -10,7 +10,7 @@ typedef struct TYPE(strip) {
     bool is_first, is_last; /* block of the strip */
 } TYPE(strip);
 
-/* Of hidden keys: so far below all scores that its exponential is 0. */
+/* The score of hidden keys: so far below all others that its exponential is 0. */
 #define HIDDEN ((REAL)-1e30)
 
 /* C (rows, columns) (+)= A (rows, k) B (k, columns). packed: A lies in panels. */
@@ -82,7 +82,7 @@ static REAL TYPE(prepare)(const wb_attention_piece *p, int64_t query, int64_t ke
     return scale;
 }
 
-/* What follows works on whole vectors: there is room after the scores of a query. */
+/* The code below works on whole vectors: there is room after the scores of a query. */
 enum { TYPE(WAYS) = 2 * LANES };
 
 static REAL TYPE(largest)(int64_t count, const REAL *s) {
@@ -153,8 +153,8 @@ static void TYPE(shrink)(int64_t count, REAL factor, REAL *y) {
     for (int64_t d = 0; d < count; d++) y[d] *= factor;
 }
 
-/* True of a query that sees no key: all are hidden, or have scores of -inf. Of a NaN the total is
- * NaN. */
+/* True for a query that sees no key: all are hidden, or have scores of -inf. If a score is NaN, the
+ * total is NaN. */
 static bool TYPE(saw_none)(const wb_attention_piece *p, int64_t place) {
     const REAL top = ((const REAL *)p->largest)[place];
     const bool is_nan = p->total[place] != p->total[place];
@@ -195,8 +195,8 @@ static bool TYPE(hides_finite)(const TYPE(strip) * strip) {
     return SUM(sum) == 0;
 }
 
-/* y (dv, queries) (+)= v (dv, keys) weights (keys, queries); where it has to be, query by query,
- * each with the keys that it sees. */
+/* y (dv, queries) (+)= v (dv, keys) weights (keys, queries); if a hidden value is not finite, query
+ * by query, each with the keys that it sees. */
 static void TYPE(weigh_values)(const TYPE(strip) * strip, REAL *y, int64_t ldy) {
     const wb_attention_piece *p = strip->piece;
     const int64_t ldv = p->call->v_strides[0];

@@ -13,7 +13,7 @@ WB_INLINE void TYPE(copy)(REAL *dst, const REAL *src, int64_t count) {
 }
 
 /* count elements, then zeros up to `room`, in whole vectors: up to LANES - 1 elements more are
- * written, and a processor likes that better than a part of a vector. */
+ * written, which is faster than writing a part of a vector. */
 WB_INLINE void TYPE(copy_over)(REAL *dst, const REAL *src, int64_t count, int64_t room) {
     for (; count >= LANES; count -= LANES, room -= LANES, dst += LANES, src += LANES)
         STORE(dst, LOAD(src));

@@ -68,7 +68,7 @@ WB_INLINE void TYPE(gather_run)(const TYPE(gather_tile) * t, const int vectors, 
         const REAL *from = flat ? panel + offsets[p] : panel + p * TYPE(panel_width);
         VEC row[8];
         UNROLL for (int v = 0; v < vectors; v++) { row[v] = LOAD(from + v * LANES); }
-        __builtin_prefetch(weights + t->next); /* which the processor does not foresee */
+        __builtin_prefetch(weights + t->next); /* which the processor does not prefetch */
         TYPE(gather_step)(row, weights, vectors, columns, sum);
     }
     const int last = vectors - 1;
@@ -165,7 +165,7 @@ static void TYPE(gather_plan_moves)(TYPE(gather) * g) {
         }
 }
 
-/* Whole vectors, in order: what one writes too much the next one overwrites. */
+/* Whole vectors, in order: elements that one writes beyond its end are overwritten by the next. */
 WB_INLINE void TYPE(gather_move)(const TYPE(gather) * g, int64_t first, int64_t depth,
                                  const int moves) {
     const REAL *box = g->piece->box;

@@ -40,7 +40,7 @@
 #define ADD_BY_LANE  add_dots_by_lane
 #include "gemm_tile.h"
 
-enum { PANEL = TILE_VECTORS * LANES, AHEAD = 8 /* pairs of k that are asked for early */ };
+enum { PANEL = TILE_VECTORS * LANES, AHEAD = 8 /* pairs of k that are prefetched */ };
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t round_up(int64_t size, int64_t unit) { return (size + unit - 1) / unit * unit; }
@@ -67,7 +67,7 @@ WB_INLINE const void *at(const void *elements, int64_t i, bool is_wide) {
                    : (const void *)((const uint16_t *)elements + i);
 }
 
-/* Asks for a pair of k of all rows. */
+/* Prefetches a pair of k of all rows. */
 WB_INLINE void ask_for(const void *first, const void *second, int64_t rows, bool is_wide) {
     for (int64_t i = 0; i < rows; i += is_wide ? 16 : 32) {
         __builtin_prefetch(at(first, i, is_wide));
@@ -76,7 +76,7 @@ WB_INLINE void ask_for(const void *first, const void *second, int64_t rows, bool
 }
 
 /* Rows side by side: all of each pair in turn, because each k may lie on a page of its own, where
- * the processor does not look ahead. */
+ * the processor does not prefetch. */
 WB_INLINE void pack_across(const matrix *m, int64_t k, REAL *to, bool is_wide) {
     const int64_t pairs = (k + 1) / 2, stored = stored_pairs(m, k), ahead = 2 * AHEAD * m->step_k;
     for (int64_t p = 0; p < pairs; p++) {

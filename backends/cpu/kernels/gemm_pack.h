@@ -23,7 +23,7 @@ static void TYPE(pack_turned)(int64_t k, int rows, const REAL *a, int64_t lda, R
 }
 
 /* All rows of each k in turn: a k may lie on a page of its own, which the processor does not
- * foresee; one some way ahead is asked for. */
+ * prefetch; so one some way ahead is prefetched here. */
 static void TYPE(pack_straight)(int64_t k, int64_t rows, const REAL *a, int64_t lda, REAL *to,
                                 int64_t height) {
     enum { AHEAD = 8 };

@@ -137,7 +137,7 @@ WB_INLINE wb_f32v wide_exp_of_excess(wb_f32v x, wb_f32v y) {
 #define f32_exp wide_f32_exp
 #endif
 
-/* Of conditions on a number that stays the same gcc makes jumps. */
+/* gcc makes jumps of conditions on a number that is the same for all elements. */
 static void vector_f64_pow_of_number(int64_t n, void *o, const void *x, const void *y,
                                      const void *z) {
     double xs[WB_LANES];
@@ -271,7 +271,8 @@ MOVE(store_bool, int32_t, uint8_t, x != 0)
 REPEAT(repeat_4, uint32_t)
 REPEAT(repeat_8, uint64_t)
 
-/* In whole vectors: what is written beyond a row is the next one's, or the register's rest. */
+/* In whole vectors: elements written beyond a row are overwritten by the next row, or lie in the
+ * unused end of the register. */
 #define REPEAT_ROWS(name, T)                                                                       \
     static void name(int64_t inner, int64_t outer, const void *from, void *to) {                   \
         enum { EACH = WB_REGISTER_REST / sizeof(T) };                                              \

@@ -88,8 +88,9 @@ WB_INLINE bool TYPE(is_two_by_two)(const wb_window *w) {
            2 * w->call.out[1] <= w->call.in[1];
 }
 
-/* A value takes the place of an earlier one if it is larger, or the first NaN. Arithmetic, here and
- * on indices: of comparisons joined by "and", and of a choice by a choice, gcc makes jumps. */
+/* A value takes the place of an earlier one if it is larger, or the first NaN. Written as
+ * arithmetic, here and on indices, because gcc makes jumps of comparisons joined by "and" and of
+ * nested choices. */
 WB_INLINE int TYPE(takes)(REAL value, REAL best) { return (best == best) - (value <= best); }
 
 /* n windows of two rows that are `width` apart, and `first` from the beginning of the plane. */
@@ -225,7 +226,7 @@ void WB_ISA_NAME(TYPE(pool_gather))(const wb_window_plane *plane) {
     for (int64_t i = 0; i < count; i++) y[i] = plane->index_in[i] >= 0 ? x[plane->index_in[i]] : 0;
 }
 
-/* The pool that leaves one number of a plane. */
+/* The pool whose result is one number for each plane. */
 WB_INLINE bool TYPE(is_whole)(const wb_window *w) {
     for (int d = 0; d < 3; d++)
         if (w->call.out[d] != 1 || w->call.kernel[d] != w->call.in[d] || w->call.pad[d] != 0)

@@ -191,7 +191,7 @@ static wb_gpu_outcome make_known(void *context, void *handle, wb_conv_plan *plan
     const wb_gpu_outcome o = library->make(handle, plan);
     if (o.error || plan->by) return o;
     c->is_stale = true;
-    return (wb_gpu_outcome){.call = "a kept choice", .error = "the library has it no more"};
+    return (wb_gpu_outcome){.call = "a kept choice", .error = "the library no longer has it"};
 }
 
 /* ---- choosing ---- */

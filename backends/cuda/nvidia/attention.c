@@ -262,7 +262,7 @@ static void release_attention(wb_gpu_kernel *kernel) {
 static wb_gpu_answer without_plan(const wb_gpu_outcome *o) {
     if (!o->error) return WB_GPU_PASS;
     (void)wb_gpu_host->fail(WB_ERROR_DEVICE,
-                            "%s: attention: cuDNN has no plan for it any more: %s: %s",
+                            "%s: attention: cuDNN no longer has a plan for it: %s: %s",
                             wb_gpu_vendor_table.backend, o->call, o->error);
     return WB_GPU_TAKEN;
 }

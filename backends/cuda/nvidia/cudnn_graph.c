@@ -56,7 +56,7 @@ bool wb_dnn_load(char *reason, size_t reason_bytes) {
     const char *missing = missing_part();
     const unsigned long version = dnn.GetVersion();
     if (missing)
-        (void)snprintf(reason, reason_bytes, "cuDNN is not whole: there is no libcudnn_%s.so.9",
+        (void)snprintf(reason, reason_bytes, "cuDNN is incomplete: libcudnn_%s.so.9 is missing",
                        missing);
     else
         (void)snprintf(reason, reason_bytes, "cuDNN %lu.%lu.%lu", version / 10000,

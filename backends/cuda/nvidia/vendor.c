@@ -134,12 +134,12 @@ static void explain(gpu_code code, const char *architecture, char *reason, size_
     (void)rtc.Version(&major, &minor);
     if (code != GPU_SUCCESS)
         (void)snprintf(reason, reason_bytes,
-                       "the driver does not say what it is (cuDeviceGetAttribute: %s)",
+                       "the driver does not tell its compute capability (cuDeviceGetAttribute: %s)",
                        wb_gpu_error_name(code));
     else
         (void)snprintf(reason, reason_bytes,
-                       "NVRTC %d.%d does not know %s any more: an earlier one is needed", major,
-                       minor, architecture);
+                       "NVRTC %d.%d no longer supports %s: an older one is needed", major, minor,
+                       architecture);
 }
 
 static bool target(int ordinal, wb_gpu_target *t, char *reason, size_t reason_bytes) {

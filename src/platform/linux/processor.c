@@ -45,7 +45,7 @@ bool wb_platform_processor_has(wb_processor_feature feature) {
 bool wb_platform_processor_has(wb_processor_feature feature) { return (void)feature, false; }
 #endif
 
-/* Of many ARM processors it tells numbers of parts only. */
+/* For many ARM processors it has part numbers only. */
 void wb_platform_processor_name(char *text, size_t size_bytes) {
     static const char begin[] = "model name\t: ";
     const size_t length = sizeof begin - 1;

@@ -19,7 +19,7 @@ int wb_platform_cores(void) {
     return cores < 1 ? 1 : (int)cores;
 }
 
-/* The system leaves out what is not there. */
+/* The system ignores cores that do not exist. */
 void wb_platform_use_all_cores(void) {
     cpu_set_t all;
     memset(&all, 0xff, sizeof all);
@@ -51,7 +51,7 @@ void wb_platform_change_core(void) {
 
 void wb_platform_begin_work(const char *name) { (void)pthread_setname_np(pthread_self(), name); }
 
-/* The system may put a thread's waking off, by 50 us unless told otherwise. */
+/* The system may delay a thread's wake-up, by 50 us unless told otherwise. */
 void wb_platform_sleep_until(double seconds) {
     static _Thread_local bool is_told;
     if (!is_told) (void)prctl(PR_SET_TIMERSLACK, 1UL);

@@ -11,8 +11,8 @@
 
 const char wb_platform_shared_place[] = "the user's temporary folder";
 
-/* fsync only hands the data to the drive, which may keep it for a while (fsync(2)); what is no
- * drive of Apple's knows nothing else. */
+/* fsync only hands the data to the drive, which may keep it for a while (fsync(2)); other file
+ * systems have only fsync. */
 bool wb_platform_sync_file(int file) { return fcntl(file, F_FULLFSYNC) == 0 || fsync(file) == 0; }
 
 /* A file: shared memory (shm_open) takes no locks here, and its names have 30 letters at most. The

@@ -19,11 +19,11 @@ bool wb_platform_program(char *path, size_t size_bytes) {
     return _NSGetExecutablePath(path, &size) == 0;
 }
 
-/* No such thing: ranks whose starter was killed go on until one of them ends. */
+/* macOS has no such signal: ranks whose starter was killed go on until one of them ends. */
 bool wb_platform_end_with_parent(pid_t parent) { return getppid() == parent; }
 
-/* The system does not tell who sent a signal that was waited for: the keyboard's are those of a
- * process in the foreground. */
+/* The system does not tell who sent a signal that was waited for: a signal counts as the keyboard's
+ * if the process is in the foreground. */
 int wb_platform_await_signal(const sigset_t *set, bool *is_from_terminal) {
     int number = -1;
     *is_from_terminal = false;

@@ -3,9 +3,9 @@
 
 #include <sys/sysctl.h>
 
-/* Apple, "Determining instruction set characteristics": 1 where it is there, no such name on older
- * systems and on other processors. The processor itself tells of AVX-512 only after its first
- * use. */
+/* Apple, "Determining instruction set characteristics": the value is 1 if the feature is there;
+ * older systems and other processors do not have the name. The processor itself reports AVX-512
+ * only after its first use. */
 enum { MOST_NAMES = 4 };
 static const char *const names[][MOST_NAMES] = {
     [WB_X86_AVX2] = {"hw.optional.avx2_0", "hw.optional.fma"},

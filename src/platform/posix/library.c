@@ -15,7 +15,7 @@ static bool is_passed_over(const char *path) {
            strncmp(file, "libpthread", 10) == 0 || strncmp(file, "libSystem", 9) == 0;
 }
 
-/* A sanitizer's frame may come before the first of Weber's own. */
+/* A sanitizer's frame may come before Weber's first frame. */
 int wb_platform_callers(void **addresses, int most) {
     static const char here = 0; /* in the library, or in the program that it is linked into */
     void *frames[48];

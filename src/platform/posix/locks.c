@@ -21,8 +21,8 @@ static pthread_mutex_t mutexes[] = {
 
 static const wb_fork_hooks *hooks[WB_LOCK_COUNT]; /* __atomic */
 
-/* Of this thread: what it has taken, a bit each; how often it has taken REGISTRY; what a fork would
- * wait for; whether its fork waits for nothing. */
+/* Of this thread: the locks that it holds, a bit each; how often it has taken REGISTRY; how much of
+ * its work a fork in another thread would wait for; whether its own fork waits for nothing. */
 static _Thread_local struct {
     uint32_t taken;
     int depth, exempt;
@@ -44,7 +44,8 @@ static void check_order(wb_lock lock) {
 #endif
 }
 
-/* A backend's log line may come to someone who asks the registry: a thread may take it twice. */
+/* The log hook that gets a backend's line may call the registry, so a thread may take this lock
+ * twice. */
 void wb_lock_take(wb_lock lock) {
     if (lock == WB_LOCK_REGISTRY && own.depth++ > 0) return;
     check_order(lock);
@@ -90,8 +91,8 @@ static void after_fork(void) {
     }
 }
 
-/* What a hasty fork did not take may be held by a thread that the child does not have: such a mutex
- * is made again, and one that this thread has taken itself stays taken. */
+/* A mutex that a fork did not wait for may be held by a thread that the child does not have: it is
+ * made again. One that this thread holds stays locked. */
 static void in_child(void) {
     for (int i = WB_LOCK_COUNT - 1; i >= 0; i--) {
         if (!own.is_hasty)

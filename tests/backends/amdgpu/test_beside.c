@@ -32,7 +32,7 @@ static int ask(void) {
         return 0;
     }
     if (wb_functional(second)) return 0; /* they do go together here */
-    if (strstr(wb_reason(), "does not go together with another library")) return 0;
+    if (strstr(wb_reason(), "conflicts with another library")) return 0;
     print_message("%s: %s\n", second, wb_reason());
     return 1;
 }

@@ -250,7 +250,7 @@ static int compare_without(void) {
 
 static void a_library_that_is_not_there_is_done_without(void **state) {
     (void)state;
-    reason = "WEBER_MIOPEN_LIBRARY=/no/such.so does not open: /no/such.so: cannot open";
+    reason = "WEBER_MIOPEN_LIBRARY=/no/such.so cannot be opened: /no/such.so: cannot open";
     assert_int_equal(run_with("WEBER_MIOPEN_LIBRARY", "/no/such.so", compare_without), 0);
 }
 
@@ -283,7 +283,7 @@ static void filters_that_change_from_run_to_run_are_left_to_the_text(void **stat
 
 static void a_library_of_another_runtime_is_done_without(void **state) {
     (void)state;
-    reason = "MIOpen 3.5.0 stands on another ROCm's runtime";
+    reason = "MIOpen 3.5.0 uses the runtime of another ROCm";
     use_stand_in("fake_other_miopen.so");
     assert_int_equal(run_with("WEBER_MIOPEN_LIBRARY", stand_in, compare_without), 0);
     use_stand_in("fake_miopen.so");

@@ -143,13 +143,13 @@ static void what_is_no_handle_is_refused(void **state) {
     assert_int_equal(download(NULL, found, (char *)x + 4), WB_ERROR_DEVICE);
     assert_error(WB_ERROR_DEVICE, "download: the source lies 4 bytes inside memory ");
     assert_int_equal(download(NULL, found, found), WB_ERROR_DEVICE);
-    assert_error(WB_ERROR_DEVICE, "the source is no memory of a checked device");
+    assert_error(WB_ERROR_DEVICE, "the source is not memory of a checked device");
     assert_int_equal(download(NULL, found, there), WB_ERROR_DEVICE);
     assert_error(WB_ERROR_DEVICE, "(32 bytes) of checked(1)");
     assert_int_equal(upload(NULL, x, x), WB_ERROR_DEVICE);
-    assert_error(WB_ERROR_DEVICE, "the source is a handle, no host memory");
+    assert_error(WB_ERROR_DEVICE, "the source must be host memory, but is a handle");
     assert_int_equal(upload(NULL, x, NULL), WB_ERROR_DEVICE);
-    assert_error(WB_ERROR_DEVICE, "the source is NULL");
+    assert_error(WB_ERROR_DEVICE, "the source must be host memory, but is NULL");
     checked->free(other, there, BYTES);
     drop(x);
 }
@@ -242,11 +242,11 @@ static void the_host_side_of_a_pending_copy_stays(void **state) {
     assert_int_equal(download(NULL, place, x), WB_OK);
     assert_int_equal(download(NULL, place + 1, y), WB_ERROR_DEVICE);
     assert_error(WB_ERROR_DEVICE,
-                 "missing sync: a download of 32 bytes to where the download of 32");
+                 "missing sync: a download of 32 bytes into host memory that the download of 32");
     assert_int_equal(sync_queue(NULL), WB_OK);
     assert_int_equal(upload(NULL, x, place), WB_OK);
     assert_int_equal(download(NULL, place, y), WB_ERROR_DEVICE);
-    assert_error(WB_ERROR_DEVICE, "to where the upload of 32 bytes to memory ");
+    assert_error(WB_ERROR_DEVICE, "into host memory that the upload of 32 bytes to memory ");
     assert_int_equal(sync_queue(NULL), WB_OK);
     assert_int_equal(download(NULL, place, y), WB_OK);
     assert_int_equal(sync_queue(NULL), WB_OK);
@@ -263,7 +263,7 @@ static void a_queue_is_freed_after_its_copies(void **state) {
     assert_error(WB_ERROR_DEVICE,
                  "missing sync: the queue was freed before the download of 32 bytes");
     assert_int_equal(upload(queue, x, numbers), WB_ERROR_DEVICE);
-    assert_error(WB_ERROR_DEVICE, "upload: this is no queue of the device");
+    assert_error(WB_ERROR_DEVICE, "upload: this is not a queue of the device");
     drop(x);
     void *third = checked->open(1), *y = checked->alloc(third, BYTES);
     assert_int_equal(checked->copy(third, NULL, WB_COPY_DOWNLOAD, (wb_memory){found, 0},

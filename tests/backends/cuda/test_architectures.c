@@ -50,9 +50,9 @@ static void what_the_compiler_knows(void **state) {
 /* It would end the process. */
 static void what_the_compiler_does_not_know(void **state) {
     (void)state;
-    expect_of("gfx942", "does not know gfx942: a later ROCm is needed");
-    expect_of("gfx90", "does not know gfx90: a later ROCm is needed");
-    expect_of("", "does not name its architecture");
+    expect_of("gfx942", "does not support gfx942: a newer ROCm is needed");
+    expect_of("gfx90", "does not support gfx90: a newer ROCm is needed");
+    expect_of("", "does not tell its architecture");
 }
 
 #else
@@ -67,7 +67,7 @@ static void what_the_compiler_knows(void **state) {
 static void what_the_compiler_does_not_know(void **state) {
     (void)state;
     expect_of("sm_120", NULL);
-    expect_of("sm_70", "does not know sm_70 any more: an earlier one is needed");
+    expect_of("sm_70", "no longer supports sm_70: an older one is needed");
 }
 
 #endif

@@ -294,7 +294,7 @@ static int compare_without(void) {
 
 static void a_library_that_is_not_there_is_done_without(void **state) {
     (void)state;
-    reason = LT_VARIABLE "=/no/such.so does not open: /no/such.so: cannot open";
+    reason = LT_VARIABLE "=/no/such.so cannot be opened: /no/such.so: cannot open";
     assert_int_equal(run_with(LT_VARIABLE, "/no/such.so", compare_without), 0);
 }
 

@@ -57,7 +57,8 @@ static void simd_groups_are_as_wide_as_the_text_says(void **state) {
     (void)unsetenv("FAKE_METAL_SIMD");
     assert_int_equal(!kernel, has_simd());
     if (has_simd())
-        assert_error(WB_ERROR_DEVICE, "k_0: SIMD groups of 32 items wanted, the device has 16");
+        assert_error(WB_ERROR_DEVICE,
+                     "k_0: expected SIMD groups of 32 items, but the device's have 16");
     backend->release(kernel);
 }
 

@@ -19,7 +19,7 @@ static int library_of_something_else(void) {
 static int small_groups(void) {
     if (!open_device(0)) return 1;
     if (make_kernel(&scale)) return 2;
-    const char *wanted = "k_0: groups of 256 items wanted, the device takes 128";
+    const char *wanted = "k_0: expected groups of 256 items, but the device takes at most 128";
     if (!strstr(wb_error_message(), wanted)) print_message("\"%s\"\n", wb_error_message());
     const bool is_told = strstr(wb_error_message(), wanted);
     wb_clear_error();

@@ -182,7 +182,7 @@ static const kind kinds[] = {
     {"apple_gpus_multiply_by_simd_groups", "FAKE_METAL_FAMILY", "1007", NULL},
     {"others_multiply_plainly", "FAKE_METAL_FAMILY", "2002", NULL},
     {"without_mps_the_texts_serve_all", "WEBER_MPS_LIBRARY", "/no/such/library.so",
-     "WEBER_MPS_LIBRARY=/no/such/library.so does not open"},
+     "WEBER_MPS_LIBRARY=/no/such/library.so cannot be opened"},
     {"mps_may_not_support_the_device", "FAKE_METAL_MPS", "0", "does not support the device"},
     {"mps_of_macos_12_is_left_alone", "FAKE_METAL_OLD", "2", "needs macOS 13"},
 };

@@ -59,7 +59,7 @@ static int a_device_vanishes(void) {
     fake_remove(true);
     for (int i = 0; i < 2; i++) { /* the second one hangs no more than the first */
         if (step(gpu, y) == WB_OK) return 2;
-        if (!is_told(WB_ERROR_DEVICE, "the device gave up", "device removed")) return 3;
+        if (!is_told(WB_ERROR_DEVICE, "the device could not finish it", "device removed")) return 3;
     }
     if (!works(wb_cpu_device())) return 4;
     fake_remove(false);
@@ -89,7 +89,8 @@ static int memory_runs_out(void) {
     free(much);
     if (wb_eval(x) == WB_OK) return 2;
     (void)wb_scope_close();
-    if (!is_told(WB_ERROR_MEMORY, "Metal", "out of memory: 16777216 bytes wanted")) return 3;
+    if (!is_told(WB_ERROR_MEMORY, "Metal", "out of memory: 16777216 bytes cannot be allocated"))
+        return 3;
     return works(gpu) ? 0 : 4; /* the device goes on */
 }
 
@@ -113,7 +114,7 @@ static int none_because(const char *why) {
     return works(wb_cpu_device()) ? 0 : 6;
 }
 
-static int no_library(void) { return none_because("/no/such/library.so does not open"); }
+static int no_library(void) { return none_because("/no/such/library.so cannot be opened"); }
 static int a_bad_library(void) { return none_because("libobjc has no objc_getClass"); }
 static int no_device(void) { return none_because("macOS shows no Metal device"); }
 
