@@ -1,6 +1,6 @@
 /* Convolutions in MIOpen's terms, in its immediate mode: which solution is taken, and how it runs.
- * Finding by trial runs is not used: it wants memory and the device's time, and does not come to
- * the same solution each time. */
+ * Finding by trial runs is not used: it needs memory and the device's time, and may find another
+ * solution each time. */
 #include "miopen.h"
 
 #include <stdint.h>
@@ -15,7 +15,7 @@ typedef struct mi_plan {
 } mi_plan;
 
 /* What a device keeps. Setting the stream of a handle makes MIOpen ask for the device's properties
- * again, so there is one handle for each. */
+ * again, so this is done only when the stream changes. */
 typedef struct mi_device {
     mi_handle handle;
     gpu_stream stream;

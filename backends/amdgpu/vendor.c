@@ -109,7 +109,7 @@ static gpu_code enable_peer(int ordinal, gpu_context context) {
 
 enum { NAME_BYTES = 256, PROPERTIES_BYTES = 1 << 14 };
 
-/* The struct of properties begins with the device's name; what follows has changed from version to
+/* The struct of properties begins with the device's name; the rest has changed from version to
  * version. The architecture is the only text in it that begins with "gfx". */
 static bool read_architecture(int ordinal, char *architecture, size_t size_bytes, gpu_code *code) {
     static const char start[] = "gfx";
@@ -193,7 +193,7 @@ const wb_gpu_vendor wb_gpu_vendor_table = {
     .options = {"-w", "-fwrapv"},
     .hiding = {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"},
     .most_threads = UINT32_MAX,
-    .uses_graphs = false, /* nobody has seen a plan replayed by HIP give the right numbers yet */
+    .uses_graphs = false, /* off: graphs were never tested on an AMD GPU */
     .attribute_units = 63,
     .compiler_names = compiler_names,
     .load = load,

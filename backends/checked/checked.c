@@ -372,8 +372,8 @@ static wb_status copy_peer(void *d, void *any_queue, wb_memory to, void *from_de
 
 /* ---- sync ---- */
 
-/* The first error that came late: the queue's, then what no call could return, then that of a
- * device that is gone. */
+/* The first late error: the queue's, else one that no call could return, else that of a device that
+ * is gone. */
 static kept_error next_error(device *d, queue *q) {
     kept_error *const kept[] = {&q->error, &d->error};
     for (int i = 0; i < 2; i++) {

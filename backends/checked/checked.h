@@ -116,7 +116,7 @@ typedef struct device {
     pinned *pinned;
     const char *last_what; /* queued */
     kept_error error;      /* for the next sync */
-    kept_error gone;       /* why nothing is done any more */
+    kept_error gone;       /* why later commands are not run */
 } device;
 
 /* ---- checked.c ---- */
@@ -176,7 +176,7 @@ wb_status wb_checked_entry_of_command(const device *d, const wb_command *command
 void wb_checked_entry_do(queue *q, entry *e);
 /* The host's side of a pending copy; NULL: it has none. */
 const char *wb_checked_host_side(const entry *e);
-/* A pending copy whose host side meets the range; NULL: none. */
+/* A pending copy whose host memory overlaps the range; NULL: none. */
 entry *wb_checked_pending(const void *host, size_t size_bytes);
 /* "the download of 64 bytes from memory 3 (queued at step 12, after relu)" */
 void wb_checked_describe(const entry *e, char *text, size_t size_bytes);

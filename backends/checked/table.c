@@ -1,4 +1,4 @@
-/* Objects by their address, so that one which is unknown is noticed without looking into it. */
+/* Objects by their address, so that an unknown one is noticed without reading its memory. */
 #include "checked.h"
 
 static known **bucket_of(table *t, const void *key) {

@@ -33,8 +33,8 @@ typedef struct wb_opened {
 #define WB_NOT_OPENED                                                                              \
     { PTHREAD_MUTEX_INITIALIZER, false }
 
-/* True if `open` has succeeded, now or before; it is asked again where it has failed so far. Any
- * number of threads. */
+/* True if `open` has succeeded, now or before; if it has only failed so far, it is called again.
+ * Any number of threads. */
 bool wb_library_open_once(wb_opened *opened, bool (*open)(char *reason, size_t reason_bytes),
                           char *reason, size_t reason_bytes);
 

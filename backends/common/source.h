@@ -5,8 +5,8 @@
 
 #include <weber/plugin.h>
 
-/* All but the text. False, with the error recorded, when out of memory; what is kept is to be
- * dropped either way. */
+/* All but the text. False, with the error recorded, when out of memory; release it also on
+ * failure. */
 bool wb_source_keep(const wb_host *host, const wb_source *source, wb_source *kept);
 void wb_source_drop(const wb_host *host, wb_source *kept);
 

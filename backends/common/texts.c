@@ -1,6 +1,6 @@
-/* Compiled texts of one device, in a list under a lock, counted by reference. A text that nobody
- * uses stays, because the next plan may want it again; unused ones are dropped only when there are
- * MOST_TEXTS. */
+/* Compiled texts of one device, in a list under a lock, counted by reference. A text that is not
+ * used any more stays, because the next plan may need it again; unused ones are dropped only when
+ * there are MOST_TEXTS. */
 #include "texts.h"
 
 #include <string.h>

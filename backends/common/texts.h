@@ -1,5 +1,5 @@
 /* Compiled texts of a device. Texts do not depend on sizes, so there are few: kernels with the same
- * text share what was made of it, and what nobody uses any more is kept, up to a number. */
+ * text share the compiled program, and unused ones are kept, up to a number. */
 #ifndef WB_COMMON_TEXTS_H
 #define WB_COMMON_TEXTS_H
 
@@ -20,7 +20,7 @@ typedef struct wb_texts {
     void *context;                                          /* the first argument of both: */
     void *(*build)(void *context, const wb_source *source); /* NULL with an error recorded */
     void (*drop)(void *context, void *binary); /* may still be used by what is queued */
-    pthread_mutex_t lock;                      /* guards what follows, and is held by build, drop */
+    pthread_mutex_t lock;                      /* guards the rest; held during build, drop */
     wb_text *first;
     int count;
 } wb_texts;

@@ -2,7 +2,7 @@
 #include "calls.h"
 #include "pool.h"
 
-enum { LANES = 64 /* neighbours that are looked through together */, LEAST_WORK = 1 << 14 };
+enum { LANES = 64 /* rows side by side that are searched together */, LEAST_WORK = 1 << 14 };
 
 /* Never true for an integer. */
 #define IS_NAN(x) ((x) != (x))

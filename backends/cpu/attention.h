@@ -9,13 +9,13 @@
 /* Bytes for all threads. */
 int64_t wb_cpu_attention_scratch(const wb_call *call);
 
-/* ---- what the code per instruction set (kernels/attention_real.h) gives to attention.c ---- */
+/* ---- from the code for each instruction set (kernels/attention_real.h) to attention.c ---- */
 
 enum {
     WB_ATTENTION_KEYS = 512,    /* most keys of a block: their scores stay in L1 */
     WB_ATTENTION_STRIP = 6,     /* queries whose scores are made at once */
     WB_ATTENTION_QUERIES = 768, /* most of a piece */
-    /* of the derivative: most keys of a block, and queries that meet it at once */
+    /* of the derivative: most keys of a block, and queries multiplied with it at once */
     WB_ATTENTION_KEY_BLOCK = 128,
     WB_ATTENTION_QUERY_BLOCK = 48
 };
@@ -27,7 +27,7 @@ typedef struct wb_attention_piece {
     const uint8_t *mask;
     void *y, *sums;
     int64_t first, count;
-    int64_t block; /* keys that are looked at together */
+    int64_t block; /* keys of a block */
     void *packed, *scores, *largest;
     double *total; /* scratch: block keys, a strip's scores, of each query of the piece ... */
 } wb_attention_piece;
@@ -40,7 +40,7 @@ typedef struct wb_attention_group {
     const void *q, *k, *v, *y, *sums, *dy, *bias;
     const uint8_t *mask;
     void *dq, *dk, *dv;
-    int64_t block; /* keys that are looked at together */
+    int64_t block; /* keys of a block */
     /* scratch: block keys and values, weights and cotangents of scores (block,
      * WB_ATTENTION_QUERY_BLOCK), y' dy of all queries of the group */
     void *packed_k, *packed_v, *weights, *slopes, *means;

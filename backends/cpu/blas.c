@@ -40,7 +40,7 @@ static const library libraries[] = {
 static struct {
     const library *library;
     bool is_asked;   /* for every product */
-    sgemm_fn *sgemm; /* NULL: not wanted, or not there */
+    sgemm_fn *sgemm; /* NULL: not used, or not there */
     dgemm_fn *dgemm;
 } blas;
 

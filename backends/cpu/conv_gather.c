@@ -47,7 +47,7 @@ static int64_t box_bytes(const wb_conv_plan *plan, int64_t count) {
     return plan->taps ? wb_conv_box_bound(plan, count) * plan->inner * (int64_t)plan->size : 0;
 }
 
-/* Parts of at least `least` units, as many as wanted. */
+/* Cuts into parts of at least `least` units, as many as wanted. */
 static int64_t part_size(int64_t total, int64_t wanted, int64_t unit, int64_t least) {
     const int64_t size = wb_conv_ceil(wb_conv_ceil(total, wb_conv_most(wanted, 1)), unit) * unit;
     return wb_conv_least(total, wb_conv_most(size, least));

@@ -22,7 +22,7 @@ void wb_cpu_program_free(wb_cpu_program *program);
 int wb_cpu_program_ndim(const wb_cpu_program *program);
 int64_t wb_cpu_program_size(const wb_cpu_program *program, int dim);
 
-/* Bytes of registers and partial results that a run wants. */
+/* Bytes of registers and partial results that a run needs. */
 int64_t wb_cpu_program_scratch(const wb_cpu_program *program);
 
 /* Runs the program over its domain; arguments are addresses. */

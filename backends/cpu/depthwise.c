@@ -8,7 +8,7 @@ static piece_fn *const filter_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(depthwise_fi
 
 enum {
     LEAST_CHANNELS = 8,   /* the filter gradient's pieces are channels */
-    PIECES = 16,          /* wanted at least, if there are so many planes */
+    PIECES = 16,          /* wanted at least, if there are this many planes */
     PIECE_BYTES = 1 << 14 /* of boxes: a part of L1 */
 };
 

@@ -9,7 +9,7 @@ static piece_fn *const filter_table[WB_ISA_COUNT][2] = WB_ISA_PAIRS(lanes_filter
 enum {
     SHORT_BYTES = WB_CONV_VECTOR_BYTES / 2, /* of a row; longer ones fill vectors themselves */
     MOST_POSITIONS = 4096,                  /* of a plane: boxes stay in the caches near the core */
-    PIECES = 16                             /* wanted at least, if there are so many images */
+    PIECES = 16                             /* wanted at least, if there are this many images */
 };
 
 typedef struct cut {

@@ -34,7 +34,7 @@ typedef struct wb_gemm {
 typedef void wb_tile_fn(void *context, int64_t product, int64_t row, int64_t rows, int64_t column,
                         int64_t columns, int worker);
 
-/* Bytes of scratch memory that wb_cpu_gemm wants for this product, aligned to 64; depends on the
+/* Bytes of scratch memory that wb_cpu_gemm needs for this product, aligned to 64; depends on the
  * call and on wb_cpu_threads(). */
 int64_t wb_cpu_gemm_scratch(const wb_gemm *gemm);
 

@@ -41,7 +41,7 @@ static struct pool {
     bool busy;        /* a caller owns the pool */
     bool waiting;     /* that caller sleeps on `finished` */
     bool stopping;    /* the workers are to end */
-    bool ended;       /* the library is unloaded: the pool is not given back */
+    bool ended;       /* the library is being unloaded: the pool is not unlocked */
     int sleeping;     /* workers asleep on `begun` */
     int threads;      /* asked for or found, 0: not yet known */
     int workers;      /* running threads of the pool */
@@ -123,8 +123,9 @@ static void run_range(range *r, uint32_t job, int worker) {
         const int64_t piece = (int64_t)(uint32_t)claim;
         if (piece >= end) return;
 
-        /* Success means that the job had not been closed, so what was read above is its own: who
-         * reads a word of the next job (acquire, release) also sees that this one is closed. */
+        /* Success means that the job had not been closed, so the task read above belongs to it: a
+         * thread that reads a word of the next job (acquire, release) also sees that this one is
+         * closed. */
         if (!__atomic_compare_exchange_n(&r->claim, &claim, claim + 1, false, __ATOMIC_ACQ_REL,
                                          __ATOMIC_ACQUIRE))
             continue;

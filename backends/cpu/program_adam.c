@@ -131,7 +131,7 @@ static void keep_rows(int64_t length, float *const *from, float *const *to) {
 }
 
 /* Prefetches, of the parameter and the moments, a row some way ahead: rows of a weight's tile lie
- * pages apart, which the processor does not foresee. */
+ * pages apart, which the processor does not prefetch. */
 static void ask_for_row(const adam_arrays *arrays, int64_t length) {
     enum { AHEAD = 6, LINE = 16 /* numbers of the caches' */ };
     for (int i = 1; i < 4; i++) {

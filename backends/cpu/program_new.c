@@ -231,10 +231,10 @@ static bool list_gradient(wb_cpu_program *k) {
 /* Side sums of a piece go through memory once: so there must not be many long ones. */
 static void choose_pieces(wb_cpu_program *k) {
     enum {
-        STEP_COST = 32, /* of a step beside its elements, as so many of them */
+        STEP_COST = 32, /* of a step beside its elements, as this many of them */
         MOST_SIDES = 64,
         MOST_PARTS = 64, /* of a unit whose reduction is split */
-        FEW_UNITS = 8,   /* that are split, of so many row values together */
+        FEW_UNITS = 8,   /* that are split, of this many row values together */
         FEW_VALUES = 4096,
     };
     const int64_t tile = (k->inner * k->outer + STEP_COST) * (k->program.ninstructions + 1);

@@ -16,7 +16,7 @@ typedef struct free_register {
     int64_t offset, size;
 } free_register;
 
-/* The one that was free last: it is in the first cache. */
+/* Takes the register that was freed last, since it is in the first cache. */
 static int64_t take(wb_cpu_program *k, free_register *pool, int *count, int64_t size) {
     for (int i = *count - 1; i >= 0; i--) {
         if (pool[i].size != size) continue;

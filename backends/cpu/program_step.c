@@ -33,7 +33,7 @@ static void spread_value(wb_tile *t, const wb_step *step) {
         k->loops->repeat[width == 8](t->inner * t->outer, from, to);
 }
 
-/* Bytes from one row of a value to the next; of a number, which all rows share, 0. */
+/* Bytes from one row of a value to the next; 0 for a number, which all rows share. */
 static int64_t row_bytes_of(const wb_tile *t, uint16_t value) {
     const wb_instruction *i = &t->job->k->program.instructions[value];
     const bool is_number = wb_is_constant(i) || !t->job->k->is_wide[value];

@@ -72,7 +72,7 @@ void wb_load_tile(const wb_tile *t, const wb_access *a, char *to) {
         return;
     }
     if (a->strides[0] == 0 && a->strides[1] != 0) {
-        _Alignas(8) char column[8 * WB_WHOLE_ROW]; /* a tile has no more elements, nor rows */
+        _Alignas(8) char column[8 * WB_WHOLE_ROW]; /* room for all elements, or rows, of a tile */
         wb_load_row(t, a, t->outer, a->strides[1], from, column);
         t->job->k->loops->repeat_rows[width == 8](t->inner, t->outer, column, to);
         return;

@@ -1,5 +1,5 @@
-/* What the code per instruction set (kernels/window.c) gives to window.c: one plane of a pool, an
- * unfold or a fold. */
+/* The interface between window.c and the code for each instruction set (kernels/window.c): one
+ * plane of a pool, an unfold or a fold. */
 #ifndef WB_CPU_WINDOW_PLANE_H
 #define WB_CPU_WINDOW_PLANE_H
 

@@ -58,7 +58,7 @@ int64_t wb_winograd_filter_scratch(const wb_winograd_plan *plan, size_t size);
 void wb_winograd_filter(const wb_winograd_plan *plan, size_t size, const void *x, const void *y,
                         void *dw, void *scratch);
 
-/* ---- what the code per instruction set (kernels/winograd_real.h) gives to winograd.c ---- */
+/* ---- from the code for each instruction set (kernels/winograd_real.h) to winograd.c ---- */
 
 enum {
     WB_WINOGRAD_POINTS = 16,  /* elements of a transformed tile */

@@ -18,7 +18,7 @@ typedef struct job {
     const wb_winograd_plan *plan;
     wb_winograd_cut cut;
     int64_t channel_parts, filter_parts;
-    int64_t pieces, parts;                                /* of tiles; that they are summed in */
+    int64_t pieces, parts;                                /* of tiles; of their sums */
     size_t size;                                          /* bytes of an element */
     int64_t transformed, turned, products, lines, worker; /* bytes of scratch */
     const char *x, *y;

@@ -54,7 +54,7 @@ bool wb_winograd_takes(wb_conv_kind kind, const wb_window *w) {
 
 static int64_t whole(int64_t tiles) { return wb_conv_ceil(tiles, TILE_STEP) * TILE_STEP; }
 
-/* How many units of so many tiles fill vectors best. */
+/* How many units of this many tiles fill vectors best. */
 static int64_t best_of(int64_t unit, int64_t units, int64_t most) {
     int64_t best = 1;
     for (int64_t n = 2; n <= units && n * unit <= most; n++)

@@ -23,7 +23,7 @@ void wb_gpu_resume_graphs(wb_gpu_device *device) { pthread_mutex_unlock(&device-
 void wb_gpu_begin_release(wb_gpu_device *device) {
     wb_gpu_pause_graphs(device);
     if (!wb_gpu_enter(device).error)
-        (void)gpu.CtxSynchronize(); /* a fault comes out of the next sync as well */
+        (void)gpu.CtxSynchronize(); /* the next sync reports a fault as well */
 }
 
 void wb_gpu_end_release(wb_gpu_device *device) { wb_gpu_resume_graphs(device); }
@@ -57,7 +57,7 @@ static bool option(const char *variable, bool otherwise) {
     return value && value[0] ? strcmp(value, "0") != 0 : otherwise;
 }
 
-/* WEBER_TUNE: milliseconds for each shape; -1: it does not say. */
+/* WEBER_TUNE: milliseconds for each shape; -1: not set. */
 static int64_t tune_ms(void) {
     enum { MOST_MS = 1000000 };
     const char *value = getenv("WEBER_TUNE");

@@ -28,12 +28,12 @@ bool wb_gpu_find(int index, wb_gpu_found *found);
 enum {
     WB_GPU_RING_BYTES = 8 << 20,
     WB_GPU_PIECE_BYTES = 1 << 20, /* the most that is taken at once */
-    WB_GPU_MARK_BYTES = 1 << 19,  /* one event for so many bytes, not for each piece */
+    WB_GPU_MARK_BYTES = 1 << 19,  /* one event for this many bytes, not for each piece */
     WB_GPU_MOST_MARKS = WB_GPU_RING_BYTES / WB_GPU_MARK_BYTES
 };
 
-/* Used round and round. `first`, `marked` and `next` count bytes from the beginning of time: what
- * is from `first` to `next` may still be read, and events come after all before `marked`. */
+/* Used round and round. `first`, `marked` and `next` count all bytes ever taken: bytes from `first`
+ * to `next` may still be read, and there are events for all before `marked`. */
 typedef struct wb_gpu_ring {
     char *memory; /* made when first used */
     uint64_t first, marked, next;
@@ -54,8 +54,8 @@ void wb_gpu_ring_release(wb_gpu_ring *ring);
 
 enum { WB_GPU_LANDING_BYTES = 4096, WB_GPU_MOST_LANDED = 32 };
 
-/* The driver waits where it copies to memory that is not pinned. A few bytes, such as a loss, come
- * down to pinned memory instead, and go on from there at the sync that their reader waits for. */
+/* The driver waits where it copies to memory that is not pinned. A few bytes, such as a loss, are
+ * downloaded to pinned memory instead, and copied on at the sync that their reader waits for. */
 typedef struct wb_gpu_landing {
     char *memory; /* made when first used */
     size_t used;
@@ -70,7 +70,7 @@ typedef struct wb_gpu_landing {
 /* Queues the copy: directly where there is no room. */
 wb_gpu_outcome wb_gpu_land(wb_gpu_landing *landing, gpu_stream stream, void *to, gpu_pointer from,
                            size_t size_bytes);
-/* What has come down goes where it is wanted, unless the stream has failed. */
+/* Copies what was downloaded to where it belongs, unless the stream has failed. */
 void wb_gpu_landing_empty(wb_gpu_landing *landing, bool has_failed);
 void wb_gpu_landing_release(wb_gpu_landing *landing);
 
@@ -94,7 +94,7 @@ typedef struct wb_gpu_status {
 typedef struct wb_gpu_graph wb_gpu_graph;
 
 typedef struct wb_gpu_queue {
-    pthread_mutex_t lock; /* guards what follows; whoever queues holds it */
+    pthread_mutex_t lock; /* guards the members below; held while commands are queued */
     gpu_stream stream;
     wb_gpu_ring ring;
     wb_gpu_landing landing;
@@ -135,7 +135,7 @@ typedef struct wb_gpu_device {
     pthread_mutex_t pinned_lock;
     wb_gpu_pinned *pinned;
     pthread_mutex_t events_lock;
-    gpu_event spare_events[WB_GPU_SPARE_EVENTS]; /* those that were given back */
+    gpu_event spare_events[WB_GPU_SPARE_EVENTS]; /* events that can be used again */
     int spare_count;
     pthread_mutex_t libraries_lock;
     void *products, *convolutions; /* what libraries keep for this device; made when first needed */
@@ -153,7 +153,7 @@ wb_gpu_outcome wb_gpu_enter(const wb_gpu_device *device);
 void wb_gpu_pause_graphs(wb_gpu_device *device);
 void wb_gpu_resume_graphs(wb_gpu_device *device);
 
-/* What has to come before memory or modules go: all streams are waited for, and graphs paused,
+/* To be called before memory or modules are released: waits for all streams, and pauses graphs,
  * since the driver waits for the device, too. */
 void wb_gpu_begin_release(wb_gpu_device *device);
 void wb_gpu_end_release(wb_gpu_device *device);

@@ -1,5 +1,4 @@
-/* Which devices there are, and why there are none. What a call that failed left in its results is
- * not looked at. */
+/* Which devices there are, and why there are none. The results of a failed call are not used. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,7 @@ static const wb_gpu_vendor *const vendor = &wb_gpu_vendor_table;
 
 enum { MOST_DEVICES = 64 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the variables below */
 static wb_gpu_found known[MOST_DEVICES];
 static int known_count;
 

@@ -1,5 +1,5 @@
-/* Events between queues. An event that is given back is recorded again: a queue that waits for an
- * event waits for what was recorded when the wait was queued. */
+/* Events between queues. Released events are used again. A wait that is queued already is not
+ * affected: it waits for what was recorded when it was queued. */
 #include "device.h"
 
 static wb_gpu_outcome take(wb_gpu_device *device, gpu_event *event) {

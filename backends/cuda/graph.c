@@ -114,9 +114,8 @@ static wb_gpu_graph *add(wb_gpu_queue *queue, uint64_t hash, size_t words) {
     return queue->graphs = graph;
 }
 
-/* The walk over a key that write_key wrote is not worth its code: a graph holds the kernel if
- * its number is among the words. A word that is the same by chance costs a graph, which is made
- * again. */
+/* A graph is taken to hold the kernel if the kernel's number is among the words of its key. If
+ * another word is equal by chance, the graph is only made again. */
 static bool holds(const wb_gpu_graph *graph, const wb_gpu_kernel *kernel) {
     if (!kernel) return true;
     for (size_t i = 0; i < graph->words; i++)
@@ -182,7 +181,7 @@ wb_gpu_outcome wb_gpu_graph_run(const wb_gpu_run *run, const wb_command *command
     if (!graph->exec && graph->runs++ >= RUNS_BEFORE) make(graph, run, commands, count);
     if (!graph->exec) return launches_do;
     const wb_gpu_outcome o = GPU_TRY(GraphLaunch, graph->exec, queue->stream);
-    if (o.error && o.is_out_of_memory) { /* it wants more than the kernels alone */
+    if (o.error && o.is_out_of_memory) { /* a graph needs more memory than the kernels alone */
         graph->is_refused = true;
         return launches_do;
     }

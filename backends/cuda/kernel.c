@@ -27,7 +27,8 @@ void wb_gpu_kernel_init(wb_gpu_kernel *kernel, wb_gpu_device *device) {
 
 /* ---- running ---- */
 
-/* The texts read late values by their addresses (WB_LATE), so that a graph holds none. */
+/* The texts read late values by their addresses (WB_LATE), so that a graph does not contain the
+ * values. */
 static void fill_words(const text_kernel *k, const wb_gpu_run *run, const wb_command *command,
                        int64_t *words) {
     const wb_source *source = &k->source;
@@ -182,8 +183,8 @@ static bool can_launch(const wb_source *source) {
     return true;
 }
 
-/* Takes the source over. NULL without an error where it has too many parameters: then the host asks
- * for smaller ones. */
+/* Takes the source over. NULL without an error if it has too many parameters: then the host cuts
+ * the program into smaller ones. */
 static wb_gpu_kernel *kernel_of(wb_gpu_device *device, wb_source *source) {
     if (!source) return NULL;
     wb_gpu_kernel *k = fits(source) && can_launch(source) ? new_kernel(device, source) : NULL;

@@ -58,7 +58,7 @@ typedef struct wb_gpu_kernel {
     bool cannot_be_captured; /* plans with it run without a graph */
     atomic_bool is_in_graph;
     /* Queues the command on run->stream; allocates nothing, waits for nothing and records no error:
-     * that is done by who called. */
+     * the caller does that. */
     wb_gpu_outcome (*run)(const struct wb_gpu_kernel *kernel, const wb_gpu_run *run,
                           const wb_command *command);
     void (*release)(struct wb_gpu_kernel *kernel); /* what it is made of, and itself */
@@ -72,9 +72,9 @@ int wb_gpu_joined(const wb_command *commands, int count);
 /* ---- libraries ---- */
 
 typedef enum wb_gpu_answer {
-    WB_GPU_PASS,  /* not mine: the next library, or the text */
+    WB_GPU_PASS,  /* not taken: the next library is asked, or the text used */
     WB_GPU_TAKEN, /* *kernel; NULL with an error recorded */
-    WB_GPU_APART, /* mine, but not with this epilogue, which becomes a kernel of its own */
+    WB_GPU_APART, /* taken without this epilogue, which becomes a kernel of its own */
 } wb_gpu_answer;
 
 /* A part of the backend that may be missing. */
@@ -89,14 +89,15 @@ typedef struct wb_gpu_part {
     bool (*takes)(const char *name);
     /* Optional: whether it takes this call, which is only offered. */
     bool (*takes_call)(wb_gpu_device *device, const wb_call *call);
-    /* Optional: what it keeps for a device goes. */
+    /* Optional: releases what it keeps for a device. */
     void (*close)(wb_gpu_device *device);
 } wb_gpu_part;
 
 /* In the order in which they are asked; the vendor's file parts.c has the list. Ended by NULL. */
 extern const wb_gpu_part *const wb_gpu_parts[];
 
-/* The call's text as a kernel, as if there were no libraries. NULL as wb_backend.lower gives it. */
+/* The call's text as a kernel, as if there were no libraries. NULL in the cases of
+ * wb_backend.lower. */
 wb_gpu_kernel *wb_gpu_text_of_call(wb_gpu_device *device, const wb_call *call);
 
 /* What a call may take at once for intermediate results that need not be stored: 1/64 of the

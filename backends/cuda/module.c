@@ -100,7 +100,7 @@ static void name_of(const wb_gpu_device *device, uint64_t key, char name[NAME_BY
                    (unsigned long long)device->compiler);
 }
 
-/* NULL: the driver has no use for it. */
+/* NULL: the driver does not accept it. */
 static gpu_module load(const char *data, const char *entry) {
     gpu_module module = NULL;
     gpu_function function = NULL;

@@ -1,4 +1,4 @@
-/* Queues: what they keep beside their stream, and what comes out late. */
+/* Queues: what they keep beside their stream, and errors that come late. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,8 @@ void wb_gpu_queue_free(void *any, void *which) {
 
 /* ---- late values ---- */
 
-/* The stream keeps the order: the copy comes after all that reads what the last run left there. */
+/* The copy is in the stream, so it comes after all commands that read the values of the last
+ * run. */
 wb_gpu_outcome wb_gpu_queue_late(wb_gpu_queue *queue, const uint64_t *late, int count,
                                  gpu_pointer *at) {
     const size_t bytes = (size_t)count * sizeof *late;
@@ -143,7 +144,7 @@ void wb_gpu_queue_note(wb_gpu_queue *queue, const char *what) {
     queue->last_what = what;
 }
 
-/* A fault on the device names no kernel: what can be said is between which commands it was. */
+/* A fault on the device names no kernel; only the range of commands is known. */
 static void keep_fault(wb_gpu_queue *queue, wb_gpu_outcome o) {
     if (queue->queued > 1)
         wb_late_error_keep(&queue->error, WB_ERROR_DEVICE,
@@ -156,7 +157,7 @@ static void keep_fault(wb_gpu_queue *queue, wb_gpu_outcome o) {
                            o.error);
 }
 
-/* What was fetched has come; the outcome is the wait's. */
+/* The fetched data is there; takes the outcome of the wait. */
 static void look(wb_gpu_queue *queue, wb_gpu_outcome o) {
     wb_gpu_landing_empty(&queue->landing, o.error);
     if (!o.error) o = look_at_status(queue);

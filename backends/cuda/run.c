@@ -10,7 +10,8 @@
  * 124M 6 for its 98 biases and gains instead of 98. */
 #include "kernel.h"
 
-/* What a list needs before its first command: then nothing is queued yet, should memory be out. */
+/* Allocates what a list needs before its first command, so that nothing is queued yet if memory
+ * runs out. */
 static wb_gpu_outcome prepare(wb_gpu_run *run, const wb_command *commands, int count,
                               const uint64_t *late) {
     wb_gpu_outcome o = {.error = NULL};
@@ -33,7 +34,7 @@ wb_gpu_outcome wb_gpu_launch_all(const wb_gpu_run *run, const wb_command *comman
         const wb_gpu_kernel *kernel = commands[i].kernel;
         one.joined = wb_gpu_joined(commands + i, count - i);
         o = kernel->run(kernel, &one, &commands[ *at = i]);
-        /* each is waited for, so that a fault has a name */
+        /* each command is waited for, so that a fault has its name */
         if (!o.error && run->device->waits_always) o = GPU_TRY(StreamSynchronize, run->stream);
     }
     return o;
@@ -50,7 +51,7 @@ static wb_status run_locked(wb_gpu_run *run, const wb_command *commands, int cou
     if (device->uses_graphs && run->queue == &device->own)
         o = wb_gpu_graph_run(run, commands, count, &done);
     if (!o.error && !done) o = wb_gpu_launch_all(run, commands, count, &at);
-    o.is_out_of_memory = false; /* which would mean that nothing was queued */
+    o.is_out_of_memory = false; /* NULL would mean that nothing was queued */
     return wb_gpu_report(commands[at].what, o);
 }
 

@@ -28,8 +28,8 @@ typedef struct wb_gpu_compiler {
 } wb_gpu_compiler;
 extern wb_gpu_compiler rtc;
 
-/* What became of a call: its name and, unless it succeeded, its error's. Whoever knows the
- * operation that it served records it. */
+/* The outcome of a call: its name and, unless it succeeded, that of its error. The caller, who
+ * knows the operation, records it. */
 typedef struct wb_gpu_outcome {
     const char *call, *error; /* error NULL: success */
     bool is_out_of_memory;
@@ -77,8 +77,8 @@ typedef struct wb_gpu_vendor {
     const char *(*error_name)(gpu_code code);
     /* True where a driver without devices answers its first call so. */
     bool (*is_no_device)(gpu_code code);
-    /* Between devices: the calling thread's is that with the ordinal; what it has been given is
-     * given back. */
+    /* The contexts of devices: enter makes one the calling thread's, release ends what retain
+     * began. */
     wb_gpu_outcome (*retain)(int ordinal, gpu_context *context);
     void (*release)(int ordinal);
     wb_gpu_outcome (*enter)(int ordinal, gpu_context context);

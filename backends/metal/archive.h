@@ -1,7 +1,7 @@
 /* Pipelines on the disk: a binary archive for each text, in the host's cache of kernels.
  *
- * An archive is only of use to the same GPU and the same build of macOS, which its name holds.
- * Whatever fails, pipelines are made without it. */
+ * An archive can be used only by the same GPU and the same build of macOS, which are part of its
+ * name. If anything fails, pipelines are made without it. */
 #ifndef WB_METAL_ARCHIVE_H
 #define WB_METAL_ARCHIVE_H
 

@@ -30,7 +30,7 @@ const char *wb_metal_system(void);
 
 enum {
     WB_METAL_SLOTS = 64,
-    WB_METAL_FLIGHT = 32,       /* command buffers on their way; Metal blocks at 64 */
+    WB_METAL_FLIGHT = 32,       /* most command buffers under way; Metal blocks at 64 */
     WB_METAL_MOST_BYTES = 4095, /* of what setBytes takes */
 };
 
@@ -40,9 +40,9 @@ typedef struct wb_metal_slot {
     const char *what;
 } wb_metal_slot;
 
-/* A command buffer whose outcome nobody has looked at. A queue that waits for an event of another
- * one keeps what signals it: a command buffer that fails does not, and who waits would wait for
- * ever. */
+/* A command buffer whose outcome is not known yet. A queue that waits for another queue's event
+ * keeps the command buffer that signals it: one that fails does not signal, and the wait would
+ * never end. */
 typedef struct wb_metal_flight {
     mtl_id commands;
     const char *what;
@@ -51,7 +51,7 @@ typedef struct wb_metal_flight {
 } wb_metal_flight;
 
 typedef struct wb_metal_queue {
-    pthread_mutex_t lock; /* guards what follows: encoders belong to one thread at a time */
+    pthread_mutex_t lock; /* guards the members below: encoders belong to one thread at a time */
     mtl_id queue;
     mtl_id event; /* a shared event; its value grows with each record */
     uint64_t last_value;
@@ -104,11 +104,11 @@ void wb_metal_queue_release(wb_metal_queue *queue);
 mtl_id wb_metal_encoder(wb_metal_queue *queue, const char *what, int64_t cost);
 /* The open command buffer without an open encoder, for MetalPerformanceShaders. (locked) */
 mtl_id wb_metal_commands(wb_metal_queue *queue, const char *what, int64_t cost);
-/* Sends what was encoded on its way. (locked) */
+/* Commits what was encoded. (locked) */
 void wb_metal_commit(wb_metal_queue *queue);
-/* True if nothing is on its way; what is done is looked at. (locked) */
+/* True if no command buffer is under way; checks those that are done. (locked) */
 bool wb_metal_is_idle(wb_metal_queue *queue);
-/* Waits for all that was committed, and looks at what became of it. (locked) */
+/* Waits for all that was committed, and checks the outcome. (locked) */
 void wb_metal_settle(wb_metal_queue *queue);
 /* Status words, zero. NULL with an error recorded. (locked) */
 mtl_id wb_metal_slot_take(wb_metal_device *device, wb_metal_queue *queue, const char *what);

@@ -6,7 +6,7 @@
 
 enum { MOST_DEVICES = 16 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the variables below */
 static mtl_id known[MOST_DEVICES];                       /* kept for ever */
 static int known_count;
 

@@ -78,8 +78,8 @@ static void *new_kernel(wb_metal_device *device, const wb_source *source) {
     return NULL;
 }
 
-/* Takes the source over. NULL without an error where it has too many parameters: then the host asks
- * for smaller ones. */
+/* Takes the source over. NULL without an error if it has too many parameters: then the host cuts
+ * the program into smaller ones. */
 static void *kernel_of(wb_metal_device *device, wb_source *source) {
     WB_METAL_POOL(pool);
     if (!source) return NULL;
@@ -134,8 +134,8 @@ typedef struct running {
     const uint64_t *late;
 } running;
 
-/* The block of a run: in memory of the caller's where it is small, else in a buffer, which is to be
- * released when it is set. */
+/* The block of a run: in the caller's memory if it is small, else in a buffer, which must be
+ * released after it is set. */
 typedef struct block {
     int64_t words[WB_METAL_MOST_BYTES / sizeof(int64_t)];
     size_t size_bytes;
@@ -176,7 +176,7 @@ static void dispatch(const running *r, const kernel *k, mtl_id encoder) {
     const wb_metal_program *program = k->text->binary;
     const mtl_size items = {(mtl_uint)r->device->dialect.group, 1, 1};
     for (int i = 0; i < k->source.launch_count; i++) {
-        if (k->source.launches[i].groups == 0) continue; /* which Metal refuses */
+        if (k->source.launches[i].groups == 0) continue; /* Metal refuses empty launches */
         mtl_set_pipeline(encoder, program->pipelines[i]);
         mtl_dispatch(encoder, (mtl_size){(mtl_uint)k->source.launches[i].groups, 1, 1}, items);
     }

@@ -33,7 +33,7 @@ static const wb_symbol metal_symbols[] = {METAL_FUNCTION_LIST(X)};
 static const wb_symbol mps_symbols[] = {MPS_FUNCTION_LIST(X)};
 #undef X
 
-/* One library: its names, and the functions that are wanted of it. */
+/* One library: its names, and the functions that are needed. */
 typedef struct wanted {
     const char *name, *variable, *missing;
     const char *const *names;

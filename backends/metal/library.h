@@ -33,7 +33,7 @@ static inline mtl_id wb_metal_string(const char *text) {
     return mtl_string(wb_metal_class("NSString"), text);
 }
 
-/* What an NSString holds, which lives as long as it; "" of NULL. */
+/* The text of an NSString, valid as long as that; "" for NULL. */
 const char *wb_metal_text(mtl_id string);
 
 /* What an NSError says; "no reason given" of NULL. Valid until the pool ends. */

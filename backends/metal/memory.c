@@ -56,8 +56,8 @@ mtl_id wb_metal_shared(wb_metal_device *device, size_t size_bytes, const char *w
 
 /* ---- copies on the device ---- */
 
-/* Blits want offsets and sizes in multiples of 4 on some GPUs; this takes any. Items copy 16 bytes
- * each where all is a multiple of 16. */
+/* On some GPUs blits need offsets and sizes in multiples of 4; this copy takes any. Items copy 16
+ * bytes each where all is a multiple of 16. */
 static const char copying[] =
     "struct copy_block { wb_u64 to, from, size; };\n"
     "WB_KERNEL(k_copy, 256)(WB_BUFFER(0, to), WB_BUFFER(1, from), WB_BLOCK(2, copy_block, b)) {\n"

@@ -44,8 +44,8 @@ struct wb_metal_product {
     int64_t offsets[3]; /* bytes from where the arguments begin */
 };
 
-/* An MPSMatrix takes whole rows of the buffer. After the last row of a piece of a larger matrix
- * there may be less left than that. */
+/* An MPSMatrix needs whole rows in the buffer. If the matrix is part of a larger one, the buffer
+ * may end before its last row does. */
 static bool is_dense(const wb_matmul_call *p) {
     return p->lda == (p->transpose_a ? p->k : p->m) && p->ldb == (p->transpose_b ? p->n : p->k) &&
            p->ldc == p->m;

@@ -18,7 +18,7 @@ static void first_lines(mtl_id error, char text[LOG_BYTES]) {
     if (end) *end = 0;
 }
 
-/* The compiler is a process of its own, which long texts can end: another one is tried, once. */
+/* The compiler is a separate process, which long texts can crash: it is tried once more. */
 static mtl_id library_of(wb_metal_device *device, mtl_id text, mtl_id *error) {
     const mtl_id library = mtl_new_library(device->id, text, device->options, error);
     if (library || !strstr(wb_metal_error_text(*error), "XPC_ERROR_CONNECTION_INTERRUPTED"))
@@ -75,7 +75,7 @@ static bool suits(const wb_dialect *dialect, mtl_id pipeline, const char *entry)
     return false;
 }
 
-/* A cached pipeline may be of no use: then it is made of the text. */
+/* A cached pipeline may be unusable: then it is made from the text. */
 static mtl_id pipeline_of(wb_metal_device *device, mtl_id descriptor, const char *entry,
                           const wb_metal_archive *archive) {
     mtl_id error = NULL;

@@ -1,4 +1,4 @@
-/* Queues: command buffers on their way, what became of them, and events between queues.
+/* Queues: command buffers under way, their outcomes, and events between queues.
  *
  * A command buffer is open only within one entry of the table, which commits it before it returns.
  */
@@ -74,7 +74,7 @@ static void keep_error(wb_metal_queue *queue, const wb_metal_flight *flight) {
                        is_known ? error_name(code) : "", wb_metal_error_text(error));
 }
 
-/* A command buffer that fails does not signal: whoever waits for it would wait for ever. */
+/* A command buffer that fails does not signal, so a wait for it would never end. */
 static void signal_failed(mtl_id commands, mtl_id event, uint64_t value) {
     if (mtl_status(commands) == MTL_STATUS_ERROR && mtl_signaled(event) < value)
         mtl_set_signaled(event, value);
@@ -106,7 +106,7 @@ static void retain_event(wb_metal_event *e) {
     pthread_mutex_unlock(&recorded.lock);
 }
 
-/* The oldest event up to `last` that nobody has signalled, retained. Those whose command buffers
+/* The oldest event up to `last` that was not signalled yet, retained. Those whose command buffers
  * have failed are signalled. NULL: none. */
 static wb_metal_event *oldest_unsignalled(const wb_metal_event *last) {
     wb_metal_event *oldest = NULL;
@@ -120,8 +120,8 @@ static wb_metal_event *oldest_unsignalled(const wb_metal_event *last) {
     return oldest;
 }
 
-/* Waits until an event has happened. What signals it may wait for another queue, and that for a
- * third one, whose command buffer fails: so those before it come first. */
+/* Waits until an event has happened. Its command buffer may wait for another queue, and that for a
+ * third one whose command buffer fails: so earlier events are waited for first. */
 static void await(const wb_metal_event *last) {
     if (!last->commands) return;
     for (wb_metal_event *e; (e = oldest_unsignalled(last));) {
@@ -225,8 +225,8 @@ mtl_id wb_metal_slot_take(wb_metal_device *device, wb_metal_queue *queue, const 
 
 /* ---- waiting ---- */
 
-/* The newest command buffer, retained. NULL: none, or one waits for another queue, which
- * look_at_oldest does better. */
+/* The newest command buffer, retained. NULL: there is none, or one waits for another queue, for
+ * which look_at_oldest is used. */
 static mtl_id newest_of(const wb_metal_queue *queue) {
     mtl_id newest = NULL;
     for (int i = 0; i < queue->flight_count; i++) {

@@ -3,10 +3,10 @@
  *
  * A rank that fails, or leaves, tells the others by a message of its own, which they look for while
  * they wait. MPI tells nobody that a rank has died or stopped: its launcher may end the others, and
- * watch.h sees those of this machine. One that does not come is an error after the timeout: ranks
- * that wait for long tell each other so, and who has not told is the one. Waiting
- * tests, then yields, then sleeps: blocking calls of MPICH keep a core busy that other ranks may
- * want. */
+ * watch.h sees those of this machine. A rank that does not enter a collective is an error after the
+ * timeout: ranks that wait for long tell each other so, and the rank that has not told is the
+ * missing one. Waiting tests, then yields, then sleeps: blocking calls of MPICH keep a core busy
+ * that other ranks may need. */
 #include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
@@ -22,7 +22,7 @@ enum {
     SPINS = 200,
     NAP_NS = 50000,
     TEXT_BYTES = 1024,
-    LOOKS = 16, /* at the request, for one at what others may tell */
+    LOOKS = 16, /* how often the request is tested before news is */
     ASKING_SECONDS = 10,
     WARNING_SECONDS = ASKING_SECONDS + 1, /* when the others have answered */
     MOST_NAMED = 4,
@@ -53,7 +53,7 @@ typedef struct state {
     MPI_Request *telling; /* to each rank */
     char own_text[TEXT_BYTES];
     int lefts;  /* ranks that have left */
-    int missed; /* one of them, which does not come to `missed_call` and later ones */
+    int missed; /* one of them, which has not entered `missed_call` */
     unsigned missed_call, own_calls;
     struct peer *peers;
     watch watch;
@@ -62,8 +62,8 @@ typedef struct state {
 /* What each rank knows of another one. */
 typedef struct peer {
     char host[sizeof((watched *)0)->machine];
-    unsigned waits;      /* the call in which it has told that it waits; 0: none */
-    unsigned own_waits;  /* what it was told of this one */
+    unsigned waits;      /* the call in which it said that it waits; 0: none */
+    unsigned own_waits;  /* what this rank has told it */
     MPI_Request telling; /* that */
 } peer;
 
@@ -129,7 +129,7 @@ static void hear(state *s) {
     s->failed = about.MPI_SOURCE;
 }
 
-/* What a waiting rank knows of the others. */
+/* What a waiting rank knows about the others. */
 typedef struct news {
     int failed; /* the rank that has told so; -1: none */
     int missed; /* the one that has left and will not come; -1: none */
@@ -154,7 +154,7 @@ static bool is_lost(int failed, double *since) {
     return watch_now() - *since > GRACE_SECONDS;
 }
 
-/* The program may have called MPI_Finalize; no other function may be called then. */
+/* True if the program has called MPI_Finalize: no other function of MPI may be called then. */
 static bool is_over(void) {
     int flag = 0;
     return MPI_Finalized(&flag) == MPI_SUCCESS && flag;
@@ -192,8 +192,9 @@ static bool has_come(const state *s, int rank) {
     return rank == s->rank || s->peers[rank].waits >= s->calls;
 }
 
-/* Tells the others that this rank waits, once in a call: after a while, or when one of them has
- * told so. Who computes does not answer. A message that was not taken yet stands for the next. */
+/* Tells the others, once in a call, that this rank waits: after a while, or when one of them has
+ * told so. A rank that computes does not answer. If an earlier message was not received yet, no
+ * second one is sent. */
 static void tell_of_waiting(state *s, news *n, double waited) {
     const double patience =
         s->timeout / 2 < (double)ASKING_SECONDS ? s->timeout / 2 : (double)ASKING_SECONDS;
@@ -255,7 +256,7 @@ static void warn_of_late(state *s, double waited) {
                   (int)waited);
 }
 
-/* Fails where waiting has no end. */
+/* Fails if waiting would not end. */
 static wb_status look_round_while_waiting(state *s, news *n, double waited) {
     char text[WATCH_TEXT_BYTES];
     if (is_lost(n->failed, &n->since)) return fail_as_told(s, n->failed);
@@ -336,7 +337,7 @@ static wb_status gather(void *of, int root, const void *own, size_t bytes, const
     return finish(s, "MPI_Iallgather", code, &request);
 }
 
-/* They are small, but on their way only while somebody tests them. */
+/* Requests are small, but make progress only while they are tested. */
 static void tell(void *of, const char *text) {
     state *s = of;
     if (is_over()) return;
@@ -380,7 +381,7 @@ static bool open_news(state *s) {
 }
 
 /* Tells the others that this rank makes no more calls, and waits until all have told so. False:
- * some never will. */
+ * some rank never will. */
 static bool leave_together(state *s) {
     char text[WATCH_TEXT_BYTES];
     s->own_calls = s->calls;
@@ -404,7 +405,7 @@ static bool leave_together(state *s) {
     return true;
 }
 
-/* Nobody has told anything else. */
+/* No rank has told anything else. */
 static void close_news(state *s) {
     if (s->told != MPI_REQUEST_NULL) {
         (void)MPI_Cancel(&s->told);
@@ -515,18 +516,18 @@ __attribute__((destructor)) static void look_for_end(void) {
                               "MPI_Finalize\n");
 }
 
-/* After a failure the others may not come to the end of a finalisation. */
+/* After a failure the other ranks may never enter MPI_Finalize, which would not return. */
 static void stop(void *of, bool is_whole) {
     state *s = of;
     const bool is_there = !is_over();
-    if (is_there && is_whole && !leave_together(s)) is_whole = false; /* the launcher sees to it */
+    if (is_there && is_whole && !leave_together(s)) is_whole = false; /* the launcher ends others */
     if (is_there && is_whole) {
         close_news(s);
         (void)MPI_Comm_free(&s->group);
         if (s->is_ours) (void)MPI_Finalize();
         program_has_it = !s->is_ours;
     }
-    if (is_whole) release(s); /* else messages may be on their way, and the process ends */
+    if (is_whole) release(s); /* else messages may be under way, and the process ends */
 }
 
 static const wb_transport table = {.abi = WB_TRANSPORT_ABI,

@@ -71,7 +71,8 @@ static bool is_there(const watched *one, wb_process *about) {
     return wb_platform_look_at_process((pid_t)one->process, about) && about->born == one->born;
 }
 
-/* Those that can be seen from here: of this machine, and of no other container of it. */
+/* The ranks whose processes are visible from here: those of this machine that are not in another
+ * container. */
 void watch_joined(watch *w, const watched *all) {
     const watched own = watch_own();
     wb_process about;

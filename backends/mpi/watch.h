@@ -1,5 +1,5 @@
-/* What the system tells of the other ranks of this machine, where it tells anything: MPI says
- * nothing of those that have died, stopped or never come. */
+/* What the system tells about the other ranks of this machine, if it tells anything: MPI does not
+ * tell that a rank has died, has stopped or will never join. */
 #ifndef WB_MPI_WATCH_H
 #define WB_MPI_WATCH_H
 

@@ -2,8 +2,8 @@
  * transport_nccl.so, transport_rccl.so. Own declarations (nccl.h 2.14 and later), so that neither
  * headers nor the library are needed to build.
  *
- * Communicators do not block: a call that is not finished is asked after by poll. Nothing here ever
- * waits for another rank but the end of a whole group. */
+ * Communicators do not block: poll asks whether a call has finished. Only the end of a whole group
+ * waits for other ranks. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -116,7 +116,7 @@ static bool load(char *reason, size_t reason_bytes) {
 
 /* ---- errors ---- */
 
-/* The library's last words are about the communicator, or with NULL about the process. */
+/* The library's last error message: about the communicator or, with NULL, about the process. */
 static wb_status fail(const char *call, int code, nccl_comm comm) {
     const char *text = nccl.GetErrorString(code), *more = nccl.GetLastError(comm);
     const bool has_more = more && *more;
@@ -168,7 +168,7 @@ static wb_status poll(void *of, bool *goes_on) {
 
 enum { NCCL_BYTES = 1 }; /* the type of bytes */
 
-/* One group: all of it is on its way at once. */
+/* One group, so that all calls are under way at once. */
 static int exchange(state *s, const wb_device_move *m, void *queue) {
     const char *from = m->from;
     char *to = m->to;
@@ -176,7 +176,7 @@ static int exchange(state *s, const wb_device_move *m, void *queue) {
     int code = nccl.GroupStart();
     if (code != NCCL_SUCCESS) return code;
     for (int i = 0; is_begun(code) && i < s->size; i++) {
-        const size_t r = (size_t)((s->rank + i) % s->size); /* not all to one first */
+        const size_t r = (size_t)((s->rank + i) % s->size); /* so partners differ */
         s->call = "Send";
         code = nccl.Send(from + r * m->from_stride, m->bytes, NCCL_BYTES, (int)r, s->comm, queue);
         if (!is_begun(code)) break;
@@ -204,7 +204,7 @@ static wb_status move(void *of, const wb_device_move *m, void *queue) {
     return is_begun(code) ? WB_OK : fail(s->call, code, s->comm);
 }
 
-/* All ranks come here, or one that does not is not waited for long. */
+/* All ranks call this; a rank that does not is not waited for long. */
 static bool finalize(const state *s) {
     enum { MOST_LOOKS = 5000 };
     int code = nccl.CommFinalize(s->comm);

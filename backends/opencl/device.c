@@ -20,8 +20,8 @@ static bool is_cpu(cl_device_id id) {
     return wb_cl_device_number(id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU;
 }
 
-/* Cores that run a group's items one after another want texts of another kind than GPUs.
- * WEBER_OPENCL_FLAVOUR decides otherwise, so that both kinds can be tried on any device. */
+/* Cores that run a group's items one after another need another kind of text than GPUs.
+ * WEBER_OPENCL_FLAVOUR overrides the choice, so that both kinds can be tried on any device. */
 static bool is_serial(cl_device_id id) {
     const char *flavour = getenv("WEBER_OPENCL_FLAVOUR");
     if (flavour && strcmp(flavour, "serial") == 0) return true;

@@ -54,7 +54,7 @@ typedef struct wb_cl_slot {
     const char *what;
 } wb_cl_slot;
 
-/* A command whose outcome nobody has looked at. */
+/* A command whose outcome is not known yet. */
 typedef struct wb_cl_watched {
     cl_event event;
     const char *what;
@@ -111,8 +111,8 @@ void wb_cl_watch(wb_cl_queue *queue, cl_event event, const char *what); /* locke
 wb_status wb_cl_slot_take(wb_cl_device *device, wb_cl_queue *queue, const char *what,
                           cl_mem *words);
 
-/* A marker of what is queued so far, on its way; and what is queued afterwards comes after a
- * marker, perhaps of another device. */
+/* Queues a marker after all that is queued so far; and makes later work wait for a marker, perhaps
+ * of another device. */
 cl_int wb_cl_mark(const wb_cl_queue *queue, cl_event *marker);
 cl_int wb_cl_wait_for(const wb_cl_device *device, const wb_cl_queue *queue, cl_event marker,
                       const wb_cl_device *of);

@@ -39,7 +39,7 @@ static bool make_launches(kernel *k, const wb_source *source) {
     return k->text;
 }
 
-/* A kernel may have so many parameters: buffers are passed as addresses. */
+/* True if a kernel may have this many parameters: buffers are passed as addresses. */
 static bool fits(const wb_cl_device *device, const wb_source *source) {
     const int64_t words = source->buffer_count + source->uses_status + source->word_count;
     return device->most_parameter_bytes == 0 ||
@@ -57,8 +57,8 @@ static void *new_kernel(wb_cl_device *device, const wb_source *source) {
     return NULL;
 }
 
-/* Takes the source over. NULL without an error where it has too many parameters: then the host asks
- * for smaller ones. */
+/* Takes the source over. NULL without an error if it has too many parameters: then the host cuts
+ * the program into smaller ones. */
 static void *kernel_of(wb_cl_device *device, wb_source *source) {
     if (!source) return NULL;
     void *k = fits(device, source) ? new_kernel(device, source) : NULL;

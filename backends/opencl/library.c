@@ -8,7 +8,7 @@
 #include "../common/library.h"
 #include "platform/memory.h"
 
-/* LLVM, which PoCL brings along, ends the process where it finds no memory. */
+/* LLVM, which PoCL uses, ends the process if it runs out of memory. */
 enum { OPENED_IN = 1 << 30 };
 
 const wb_host *wb_cl_host;

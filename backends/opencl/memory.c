@@ -6,7 +6,8 @@
 
 /* ---- allocation ---- */
 
-/* Drivers put off the real allocation to the first use, where its failure would come too late. */
+/* Drivers delay the real allocation until the first use, when a failure would be too late to
+ * handle. */
 static bool is_there(wb_cl_device *device, cl_mem mem) {
     cl_event event = NULL;
     cl_int code = cl.EnqueueMigrateMemObjects(
@@ -18,8 +19,8 @@ static bool is_there(wb_cl_device *device, cl_mem mem) {
     return code == CL_SUCCESS;
 }
 
-/* True if the device can hold that much more, which is then counted. A driver over the host's
- * memory would go on until nothing is left. */
+/* True if the device can hold that much more, which is then counted. A driver that uses the host's
+ * memory would continue until none is left. */
 static bool reserve(wb_cl_device *device, size_t size_bytes) {
     if (size_bytes > device->most_bytes) return false;
     const uint64_t before = atomic_fetch_add(&device->allocated_bytes, size_bytes);
@@ -150,8 +151,8 @@ wb_status wb_cl_copy(void *any, void *which, wb_copy_kind kind, wb_memory to, wb
 
 /* ---- between devices ---- */
 
-/* Within a platform: after what is in the other device's own queue, which goes on when the copy is
- * done. */
+/* Within a platform: after what is in the other device's own queue, which continues when the copy
+ * is done. */
 static cl_int copy_within(wb_cl_device *device, wb_cl_queue *queue, wb_memory to,
                           wb_cl_device *from_device, wb_memory from, size_t size_bytes) {
     cl_event before = NULL, done = NULL;

@@ -7,7 +7,7 @@
 #include "device.h"
 #include "platform/library.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the variables below */
 static wb_cl_platform platforms[WB_CL_MOST_PLATFORMS];
 static wb_cl_found known[WB_CL_MOST_DEVICES];
 static int known_count;

@@ -59,7 +59,7 @@ static void name_of(const wb_cl_device *device, uint64_t key, char name[NAME_BYT
                    (unsigned long long)device->compiler);
 }
 
-/* True if the program has what is wanted of it. */
+/* True if the program has all kernels that are needed. */
 static bool has_entry(cl_program program, const char *entry) {
     cl_int code = CL_SUCCESS;
     cl_kernel kernel = cl.CreateKernel(program, entry, &code);
@@ -129,7 +129,7 @@ static void save(wb_cl_device *device, const wb_text *text) {
 
 void wb_cl_programs_save(wb_cl_device *device) {
     if (atomic_load(&device->new_count) == 0 || !wb_cl_host->cache_wanted()) return;
-    if (pthread_mutex_trylock(&device->texts.lock) != 0) return; /* at a later sync, then */
+    if (pthread_mutex_trylock(&device->texts.lock) != 0) return; /* saved at a later sync */
     for (const wb_text *t = device->texts.first; t && device->new_count > 0; t = t->next) {
         wb_cl_program *p = t->binary;
         if (!p->is_new || !atomic_load(&p->launched)) continue;

@@ -1,4 +1,4 @@
-/* Queues: what is on its way, what became of it, and events between them. */
+/* Queues: commands under way, their outcomes, and events between queues. */
 #include "device.h"
 #include "program.h"
 
@@ -57,7 +57,7 @@ static void look_at_oldest(wb_cl_queue *queue) {
 }
 
 void wb_cl_watch(wb_cl_queue *queue, cl_event event, const char *what) {
-    if (queue->watched_count == WB_CL_WATCHED) { /* the device has work enough */
+    if (queue->watched_count == WB_CL_WATCHED) { /* the device has enough work */
         (void)cl.Flush(queue->queue);
         look_at_oldest(queue);
     }
@@ -82,7 +82,7 @@ static cl_int read_slots(wb_cl_queue *queue, int64_t words[WB_CL_SLOTS][WB_STATU
     return code;
 }
 
-/* Looks at all that was queued. The lock is held, so that nothing comes in between. */
+/* Checks all that was queued. The lock is held, so that nothing new is queued meanwhile. */
 static void settle(wb_cl_queue *queue) {
     int64_t words[WB_CL_SLOTS][WB_STATUS_WORDS] = {{0}};
     cl_int code = read_slots(queue, words);
@@ -138,7 +138,7 @@ wb_status wb_cl_sync(void *any, void *which) {
 
 /* ---- events ---- */
 
-/* A handle of the host: the marker, and whose it is. */
+/* A handle of the host: the marker, and the queue that it belongs to. */
 typedef struct event {
     cl_event marker;
     const wb_cl_device *device;

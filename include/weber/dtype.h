@@ -66,8 +66,8 @@ enum { WB_NO_DTYPE = 0x10000 };
 #define WB_DTYPE(dtype) (dtype)
 #endif
 
-/* The type of numbers in C memory, from a pointer to them: an integer of so many bytes, signed or
- * not, a float, a double, a bool, or a type that no element type has: long double, complex,
+/* The type of numbers in C memory, from a pointer to them: a signed or unsigned integer of 1 to 8
+ * bytes, a float, a double, a bool, or a type that no element type has: long double, complex,
  * __int128. WB_NUMBERS_AT(pointer) is one of these, or 0 where the type is unknown: for pointers to
  * void, to char (bytes of anything), to a struct or an array, and always in C99 and C++.
  * WB_NUMBERS_IN(array) also finds the type for double d[2][3], but not for d[2][3][4]. */

@@ -26,8 +26,8 @@ extern "C" {
 WB_API wb_array *wb_destructure(wb_layer *model);
 
 /* A new model like this one, whose parameters are the parts of flat, computed, in the types of the
- * old ones. Fails, naming both lengths, unless flat is a vector of as many numbers. Gradients of
- * the new model do not reach flat: for that see wb_apply_with. */
+ * old ones. Fails, naming both lengths, unless flat is a vector with as many numbers as the
+ * parameters have. Gradients of the new model do not reach flat: for that see wb_apply_with. */
 WB_API wb_layer *wb_rebuild(wb_layer *model, wb_array *flat);
 
 /* wb_apply(model, x) with the parts of flat instead of the model's parameters. Gradients of any

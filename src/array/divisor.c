@@ -19,7 +19,7 @@ static void put(wb_array **at, wb_array *x) {
     *at = x ? wb_ref(x) : NULL;
 }
 
-/* Inside the body of a scan nothing has a value of its own: the loss is one of several. */
+/* Inside the body of a scan arrays have no values: such a loss counts as one of several. */
 void wb_divisor_note(wb_array *x) {
     const wb_thread *thread = wb_thread_get();
     if (!thread || !thread->divisor || !x) return;

@@ -8,7 +8,7 @@ struct wb_random {
 
 typedef struct sequence {
     uint64_t seed, counter;
-    bool seeded; /* true; older versions want it in files */
+    bool seeded; /* true; older versions expect it in files */
 } sequence;
 
 static void get_sequence(const void *object, void *numbers) {

@@ -275,8 +275,8 @@ static bool refill(wb_thread *thread) {
     orphan_nodes = NULL;
     wb_lock_give(WB_LOCK_THREADS);
     if (thread->free_nodes) return true;
-    wb_array *block = wb_alloc_aligned(
-        NODES_PER_BLOCK * sizeof *block); /* never given back: nodes wander between threads */
+    wb_array *block = wb_alloc_aligned(NODES_PER_BLOCK *
+                                       sizeof *block); /* never freed: nodes move between threads */
     if (!block) return false;
     wb_lock_take(WB_LOCK_THREADS);
     *wb_node_link(block) = blocks;

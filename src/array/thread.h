@@ -10,7 +10,7 @@ enum {
     WB_CONSTANTS = 64,
     WB_RESTING_NODES = 1 << 10,
     WB_QUARANTINE = 1 << 16,
-    WB_LARGE_SCOPE = 100000,     /* so many entries of a scope warn that it is not closed */
+    WB_LARGE_SCOPE = 100000,     /* this many entries of a scope warn that it is not closed */
     WB_PENDING_BUDGET = 1 << 18, /* nodes made without an evaluation, outside training */
 };
 

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-/* Seconds since some moment, never going back. */
+/* Seconds since an arbitrary moment; never decreases. */
 static inline double wb_clock(void) {
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t);

@@ -23,8 +23,8 @@ bool wb_dtype_is_float(wb_dtype dtype) {
     return dtype == WB_F32 || dtype == WB_F64 || dtype == WB_F16 || dtype == WB_BF16;
 }
 
-/* Julia's rules: bool gives way to anything, integers to the wider one, integers to floats; the two
- * halves meet in f32. */
+/* Julia's rules: bool with any type gives that type, two integers the wider one, an integer and a
+ * float the float; f16 and bf16 give f32. */
 wb_dtype wb_promote(wb_dtype a, wb_dtype b) {
     enum {
         F = WB_F32,

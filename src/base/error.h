@@ -16,7 +16,7 @@ void *wb_fail_argument_null(const char *function, const char *what);
 /* True for the start_ of a desc that a macro has made; else with the error recorded. */
 bool wb_check_start(const char *function, wb_start start);
 
-/* True if a list of so many entries can be read; else with the error recorded. */
+/* True if a list of this many entries can be read; else with the error recorded. */
 bool wb_check_list(const char *function, int64_t count, const void *list);
 
 /* How many errors this thread has recorded. If the count grew in a call, the pending error is from

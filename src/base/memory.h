@@ -26,7 +26,7 @@ static inline size_t wb_bytes(int64_t bytes) {
     return bytes < 0 || bytes > WB_MOST_BYTES ? SIZE_MAX : (size_t)bytes;
 }
 
-/* Whether a piece of memory can have so many bytes; else WB_ERROR_MEMORY. */
+/* Whether a piece of memory can have this many bytes; else WB_ERROR_MEMORY. */
 int wb_check_bytes(int64_t bytes);
 
 /* Resizes; the old block stays valid on failure. New bytes are not zeroed. */

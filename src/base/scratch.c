@@ -22,7 +22,7 @@ static void thread_ends(void *ending) {
 
 static void make_key(void) { (void)pthread_key_create(&key, thread_ends); }
 
-/* Not through base/memory.h, whose errors have texts that lie here. */
+/* Not through base/memory.h, whose errors have their texts in these buffers. */
 static buffers *begin(void) {
     own = calloc(1, sizeof *own);
     (void)pthread_once(&once, make_key);

@@ -10,8 +10,8 @@ struct wb_table_entry {
 };
 
 /* Open addressing: the slot of a key, or a free one, is looked for from the key's place on. A slot
- * has the latest number of a key and, so that another key's entry need not be looked at, a part of
- * its hash. At least half of them are free. */
+ * has the latest number of a key and, so that entries of other keys need not be read, a part of its
+ * hash. At least half of them are free. */
 struct wb_table_slot {
     uint32_t tag;
     uint32_t number; /* + 1; 0: free */

@@ -107,7 +107,7 @@ wb_array *wb_undersample_make(wb_array *labels, wb_sample_desc desc) {
 
 /* ---- one-hot ---- */
 
-/* The place of a label among the values; -1: it is none. */
+/* The place of a label among the values; -1: it is not one of them. */
 static int64_t place_of(int64_t label, int64_t count, const int64_t *values) {
     for (int64_t i = 0; i < count; i++)
         if (values[i] == label) return i;

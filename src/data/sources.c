@@ -8,7 +8,7 @@
 #include "data/loader.h"
 #include "ops/ops.h"
 
-/* With so many, the batch of all ranks together, starting after all of an array's elements, still
+/* With this many, the batch of all ranks together, starting after all of an array's elements, still
  * ends at a place that int64_t can hold. */
 #define MOST_BATCH ((int64_t)1 << 40)
 

@@ -71,7 +71,7 @@ static const char *const no_texts[] = {NULL};
 
 const char *const *wb_names_texts(const wb_names *names) { return names ? names->texts : no_texts; }
 
-static wb_names *kept; /* each text once, so that lists that come and go need no more of them */
+static wb_names *kept; /* each text is kept once, however often lists change */
 
 static wb_names *names_new(wb_names *older, int count) {
     wb_names *names = wb_alloc(sizeof *names + (size_t)(count + 1) * sizeof *names->texts);

@@ -1,4 +1,4 @@
-/* The preference file, for those who choose a device. */
+/* The preference file, as the choice of a device uses it. */
 #ifndef WB_DEVICE_PREFERENCES_H
 #define WB_DEVICE_PREFERENCES_H
 

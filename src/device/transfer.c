@@ -254,7 +254,7 @@ wb_status wb_buffer_relay(wb_buffer *to, int64_t to_bytes, const wb_buffer *from
     return status;
 }
 
-/* Between devices of one backend: both sides have to be in step. */
+/* Between devices of one backend, both of which must be synchronised. */
 static wb_status copy_peer(wb_buffer *to, int64_t to_bytes, const wb_buffer *from,
                            int64_t from_bytes, size_t size_bytes) {
     const wb_device *there = to->device;

@@ -194,8 +194,8 @@ static bool plan_scan(wb_builder *b, int32_t number) {
 
 /* ---- collectives ----
  *
- * A collective begins where its input is ready, and the plan waits for it, and so for those before
- * it, where somebody reads its result, and before anything is written in place. */
+ * A collective begins when its input is ready. The plan waits for it, and so for all earlier ones,
+ * before its result is read, and before anything is written in place. */
 
 /* Waits until the first `count` of the collectives under way are done. */
 static bool wait_for_first(wb_builder *b, int64_t count) {
@@ -204,7 +204,7 @@ static bool wait_for_first(wb_builder *b, int64_t count) {
     wb_plan_pause *last = &plan->pauses[plan->pause_count - 1];
     const int64_t left = b->under_way_count - count;
     if (b->under_way_count == 1 && last->is_begun && last->before == plan->command_count) {
-        last->is_begun = false; /* nothing goes on meanwhile */
+        last->is_begun = false; /* no collective runs meanwhile */
     } else {
         const int32_t number = b->under_way[0];
         wb_plan_pause *pause = add_pause(b, number);

@@ -151,7 +151,7 @@ static uint16_t operand(emitter *e, int32_t v, bool row) {
     uint16_t *place = row ? &k->row : &k->full;
     if (*place != WB_NO_VALUE) return *place;
     uint16_t made;
-    if (is_member(e, value)) { /* a row value wanted everywhere */
+    if (is_member(e, value)) { /* a row value that is used as a full value */
         if (k->row == WB_NO_VALUE) return WB_NO_VALUE;
         made = spread(e, k->row, value->phase);
     } else if (value->kind == WB_VALUE_CONSTANT || value->kind == WB_VALUE_LATE)

@@ -5,7 +5,7 @@
 #include "base/switch.h"
 #include "evaluate/plan.h"
 
-/* Asked for each plan: a program may change its mind. */
+/* Read for each plan, because a program may change it. */
 bool wb_plan_is_explained(void) { return wb_has_word(getenv("WEBER_DEBUG"), "plan"); }
 
 static void explain_unit(const wb_graph *g, const wb_unit *u) {

@@ -230,7 +230,7 @@ typedef struct wb_question {
 
 void wb_ask_before(wb_graph *graph, int32_t unit, wb_question *q);
 /* True if this unit, too, runs before `first`, or can be moved there with all that it needs. False:
- * it needs `first`, or the search was given up; ask no more then. */
+ * it needs `first`, or the search was given up; then ask no further question. */
 bool wb_may_come(wb_question *q, int32_t unit);
 /* True if the two can be merged: no third unit is on a path between them. False if the search was
  * given up. */

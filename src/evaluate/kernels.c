@@ -66,7 +66,7 @@ static bool write_call(wb_kernels *k, const wb_call *c, int split) {
             (uint64_t)c->result_argument << 32,
         c->aligned_arguments, (uint64_t)split};
     if (!write_list(k, words, sizeof words)) return false;
-    /* batches of products are told apart by where their offsets lie, that is, all of them are */
+    /* batches of products are compared by the addresses of their offsets, so they all differ */
     size_t size_bytes;
     const size_t at = wb_call_member(c->kind, &size_bytes);
     return write_list(k, (const char *)c + at, size_bytes);

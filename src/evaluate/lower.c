@@ -368,7 +368,7 @@ static int32_t entry_of(lowering *l, wb_array *node) {
     return (int32_t)l->count++;
 }
 
-/* The node that has to be lowered before this one, number next of them; NULL: no more. */
+/* Node number `next` of those that must be lowered before this one; NULL: there are no more. */
 static wb_array *child(const lowering *l, const entry *e) {
     const wb_array *node = e->node;
     if (wb_is_plan_leaf(node)) return NULL;

@@ -33,7 +33,8 @@ static void tell_command(const wb_plan *plan, int32_t number, const char *kind,
     if (!plan->device->info.is_host_memory) wb_note_device_time(plan->device, &info, began);
 }
 
-/* One by one, each an event; on a device that goes on by itself, that they were queued. */
+/* Runs commands one by one, and records an event for each; on an asynchronous device, for queueing
+ * it. */
 static wb_status tell_commands(const wb_plan *plan, const wb_tape *tape, int32_t from, int32_t to,
                                const wb_memory *memory, const uint64_t *late, int64_t run) {
     const wb_device *device = plan->device;

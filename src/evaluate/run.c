@@ -390,8 +390,8 @@ static bool all_evaluated(int count, wb_array *const *roots) {
 
 /* ---- moves ----
  *
- * A plan runs on one device. Where a recipe leads over devices, what is to be moved is computed by
- * a plan of its own and copied. */
+ * A plan runs on one device. If a recipe needs several devices, each array that is moved is
+ * computed by a separate plan and copied. */
 
 /* Gives the move its memory. A view that is not dense is moved with what lies between its
  * elements. */
@@ -506,7 +506,7 @@ static wb_status evaluate(evaluator *e, int count, wb_array *const *roots) {
 
 /* ---- effects ----
  *
- * Nodes with an effect, collectives, are computed in the order in which they were made, before the
+ * Nodes with an effect (collectives) are computed in the order in which they were made, before the
  * roots or with them. */
 
 static bool need_moves(evaluator *e, int count, wb_array *const *roots, bool *moves) {

@@ -15,7 +15,7 @@ enum {
     WB_TAPE_ROOT = 2,
     WB_TAPE_STORED = 4,   /* gets memory of its own: roots, held nodes, nodes computed before */
     WB_TAPE_EXPOSED = 8,  /* an array outside may read it later, and so also what it is made of */
-    WB_TAPE_DONATED = 16, /* a leaf that nobody will read after this plan */
+    WB_TAPE_DONATED = 16, /* a leaf that is not read after this plan */
     WB_TAPE_SETTLED = 32, /* a new parameter or state: it should take over an old one's memory */
 };
 

@@ -104,7 +104,7 @@ static bool are_bools(wb_bson_reader *r, const wb_bson_element *data) {
     return all <= 1;
 }
 
-/* Whether count elements of the type can have so many bytes. */
+/* Whether count elements of the type can have this many bytes. */
 static bool has_bytes(wb_bson_reader *r, const char *type, int64_t count,
                       const wb_bson_element *data) {
     const wb_bson_number *number = wb_bson_number_of(type);

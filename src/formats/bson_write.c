@@ -274,7 +274,7 @@ static void put_bool(wb_bson_writer *w, const char *key, bool value) {
     put_bits(w, value, 1);
 }
 
-/* The value itself, where it is one of _backrefs too. */
+/* Writes the value itself, also one that is written under _backrefs. */
 static void put_whole(wb_bson_writer *w, const char *key, const wb_record *r) {
     if (wb_bson_is_elsewhere(w, r)) {
         put_name(w, key, r);

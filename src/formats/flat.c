@@ -45,7 +45,7 @@ static int compare_numbers(const char **a, const char **b) {
     return order ? order : (zeros[0] > zeros[1]) - (zeros[0] < zeros[1]);
 }
 
-/* The end before the dot, the dot before all others. */
+/* The order of characters: the end of the text, the dot, all others. */
 static int rank(char c) { return c == 0 ? 0 : c == '.' ? 1 : 2 + (unsigned char)c; }
 
 int wb_path_compare(const char *a, const char *b) {

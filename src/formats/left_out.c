@@ -13,7 +13,7 @@ typedef struct walk {
     const wb_format *format;
     wb_arena *arena;
     wb_left_out *out;
-    int structs; /* that became lists and are around the value that is looked at */
+    int structs; /* around the current value that became lists */
 } walk;
 
 static void note(const walk *w, const wb_branch *p, const char *what) {

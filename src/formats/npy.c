@@ -255,7 +255,7 @@ static wb_status parse(parser *p) {
 static wb_status check_data(const parser *p) {
     const int64_t have = p->source->size_bytes - (p->end - (const char *)p->source->bytes);
     const int64_t at = p->source->size_bytes - have;
-    if (p->type < 0) return WB_OK; /* nobody knows how long its elements are */
+    if (p->type < 0) return WB_OK; /* the length of its elements is unknown */
     const int64_t need = p->elements * types[p->type].size;
     if (need > have)
         return fault_at(p->source, at,

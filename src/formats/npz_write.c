@@ -208,7 +208,7 @@ static wb_status write_tree(writer *w, const wb_record *metadata) {
 
 static void put_end64(bytes *b, const writer *w, int64_t begin, int64_t size_bytes) {
     put(b, WB_ZIP_END64, 4);
-    put(b, WB_ZIP_END64_BYTES - 12, 8); /* what follows this number */
+    put(b, WB_ZIP_END64_BYTES - 12, 8); /* the bytes after this number */
     put(b, VERSION64, 2), put(b, VERSION64, 2);
     put(b, 0, 8); /* disks */
     put(b, (uint64_t)w->count, 8), put(b, (uint64_t)w->count, 8);

@@ -9,7 +9,7 @@
 #include "array/array.h"
 #include "base/text.h"
 
-enum { WB_TURN_PARTS = 64 }; /* at most so many parts that an array is cut into or joined from */
+enum { WB_TURN_PARTS = 64 }; /* at most this many parts that an array is cut into or joined from */
 
 /* How a rename table changes arrays when they are read from a file: several are joined; one is cut,
  * then permuted, then flipped. */

@@ -60,8 +60,8 @@ static bool is_hdf5(const wb_mapping *map) {
     return false;
 }
 
-/* Zip files are told by the names in them, which stand before each entry and in the directory at
- * the end; NumPy's have names in .npy. */
+/* Zip files are recognised by the names in them, which are before each entry and in the directory
+ * at the end; NumPy's have names in .npy. */
 static const char *zip_stranger(const wb_mapping *map) {
     enum { HEAD = 256, TAIL = 1 << 16 };
     static const struct {

@@ -203,8 +203,9 @@ static wb_array *accumulate(wb_array *sum, wb_array *g) {
 
 /* ---- cotangents of slices ----
  *
- * They wait until all are there. Slices side by side are then put together instead of added: of the
- * whole, as q, k and v of one product or the steps of a sequence, that is no more than a copy. */
+ * They are collected until all are there. Slices that lie side by side are then joined instead of
+ * added: if they cover the whole array, as q, k and v of one product or the steps of a sequence do,
+ * that costs no more than a copy. */
 
 static bool add_put(walk *w, int64_t place, wb_array *put, int32_t part) {
     if (!WB_GROW(w->puts, w->put_count, w->put_capacity)) return false;
@@ -241,7 +242,7 @@ static bool is_number(const wb_array *g, double *value) {
     return (g->flags & WB_NODE_WEAK) && wb_constant_value(g, value);
 }
 
-/* The cotangent as the vjp of x wants it: x's type, and x's sizes unless broadcasting does. */
+/* The cotangent as the vjp of x expects it: x's type, and x's sizes unless broadcasting does. */
 static wb_array *settle(wb_array *g, const wb_array *x, bool exact) {
     double value;
     if (!g || (!exact && (g->flags & WB_NODE_WEAK))) return g;

@@ -92,7 +92,7 @@ static bool add_input(region *r, wb_array *x) {
     return true;
 }
 
-/* Numbers without a type are copied wherever they were made; nobody wants their gradient. */
+/* C numbers are copied wherever they were made; their gradient is never needed. */
 static bool is_number(const wb_array *x) {
     return (x->flags & WB_NODE_WEAK) && wb_op_rows[x->op].kind == WB_KIND_SOURCE &&
            x->op != WB_OP_data && x->op != WB_OP_placeholder;

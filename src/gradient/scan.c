@@ -539,7 +539,7 @@ static wb_array *backward_scan(pull *p) {
     return node;
 }
 
-/* Arrays of outside leave the scope of the trace. */
+/* Passes arrays from outside to the scope around the trace. */
 static bool leave(pull *p, wb_array *node, wb_array **out) {
     wb_trace_step_out();
     const bool done = node && give(p, node, out);

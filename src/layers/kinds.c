@@ -291,7 +291,7 @@ static bool complete_each(const wb_member *m) {
     int64_t *x = m->numbers;
     wb_spread_all(m->n, x);
     if (m->field->low > 0 && wb_has_gap(m->n, x)) return check_each(m);
-    if (m->field->low > 0) wb_repeat_last(m->n, x); /* else a 0 may be meant */
+    if (m->field->low > 0) wb_repeat_last(m->n, x); /* else 0 is a valid number */
     for (int i = 0; i < WB_MOST_SIZES; i++) {
         if (i >= m->n) x[i] = 0;
         if (i < m->n) set_integer(&x[i], usual_each(m, i));

@@ -127,7 +127,7 @@ static bool complete(wb_layer *layer) {
 
 /* ---- making ---- */
 
-/* Where memory ran out; other errors say what is wrong with which setting. */
+/* Adds the layer to an out-of-memory error; other errors name the setting. */
 static void name_in_error(const wb_layer *layer, uint64_t errors) {
     char text[160];
     if (wb_error_status() != WB_ERROR_MEMORY) return;
@@ -147,8 +147,8 @@ wb_layer *wb_layer_complete(wb_layer *layer) {
     return wb_layer_finish(layer, !is_complete);
 }
 
-/* Holds the arrays that were given. One that was released, or is another thread's, leaves the
- * layer. */
+/* Holds the arrays that were given. One that was released, or belongs to another thread, is taken
+ * out of the layer. */
 static bool hold_given(wb_layer *layer) {
     const wb_layer_class *k = layer->class_;
     bool good = true;

@@ -37,7 +37,7 @@ static bool check_count(int count, int least, const char *what) {
     return false;
 }
 
-/* y, then what came with x. */
+/* The results: y, then the other arrays that came with x. */
 static int results_of(wb_array *y, int count, wb_array *const *inputs, wb_array **results) {
     results[0] = y;
     for (int i = 1; i < count; i++) results[i] = inputs[i];

@@ -138,8 +138,8 @@ static bool is_told(const looking *l, const wb_layer_class *k, size_t offset) {
     return is;
 }
 
-/* What the word points to, if it is a live layer or array that the model does not have elsewhere:
- * text says which. */
+/* The object that the word points to, if it is a live layer or array that the model does not have
+ * elsewhere; text describes it. */
 static bool points_out(const looking *l, const void *word, char *text, size_t bytes) {
     const wb_layer *layer = word;
     if (is_live(layer) && layer->stamp_ != l->visitor.stamp) {
@@ -183,8 +183,8 @@ static void look_at(const looking *l, const wb_layer *layer) {
     }
 }
 
-/* A model of library layers alone is found to be one without allocating memory. If memory runs out,
- * nothing is checked. */
+/* A model of library layers alone needs no memory for this. If memory runs out, nothing is
+ * checked. */
 void wb_tell_unlisted(const char *function, wb_layer *model, bool also_values) {
     looking l = {
         .visitor = {.layer = note_layer}, .function = function, .also_values = also_values};

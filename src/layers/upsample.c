@@ -66,8 +66,8 @@ static double source_of(const wb_upsample_desc *d, int64_t i, int64_t m, int64_t
     return m > 1 ? (double)i * (double)(n - 1) / (double)(m - 1) : 0;
 }
 
-/* For each of the m places along a dimension of n: the pixel before it and the pixel after it, and
- * which fraction of the way between them it has gone. */
+/* For each of the m places along a dimension of n: the pixel before it, the pixel after it, and its
+ * position between them, from 0 to 1. */
 static bool find_places(const wb_upsample_desc *d, int dim, int64_t m, int64_t n, int64_t *before,
                         int64_t *behind, double *part) {
     const double ratio = d->by_scale ? 1 / entry(d->scale, dim) : (double)n / (double)m;

@@ -68,7 +68,7 @@ const wb_layer_class *wb_flux_class(const wb_record *r) {
 
 const char *wb_flux_name(const wb_field *field) { return field->flux ? field->flux : field->name; }
 
-/* The i-th field of a struct that has so many; NULL: it has none there. */
+/* The i-th field of a struct that has this many; NULL: it has none there. */
 static const wb_field *field_at(const wb_layer_class *k, int64_t count, int64_t i) {
     for (int f = 0; f < k->field_count; f++)
         if (!k->fields[f].text_only && k->fields[f].since <= count && i-- == 0)

@@ -452,7 +452,7 @@ wb_status wb_load_make(wb_load_desc desc) {
     return is_whole ? load_whole(&desc, &below) : status;
 }
 
-/* Holds the arrays that the scope is about to give back. */
+/* Holds the arrays that the scope is about to release. */
 static bool hold_arrays(wb_file *file, const wb_tree_maker *maker) {
     file->held = wb_alloc_list(maker->count + 1, sizeof(wb_array *));
     if (!file->held) return false;

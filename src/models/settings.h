@@ -5,9 +5,9 @@
 #include "layers/kinds.h"
 #include "models/build.h"
 
-/* The setting from its term, if the part is text (NULL: it is not written), else from the field of
- * the struct. A setting that is not there stays as it is; a 0 that is there becomes -0.0 or
- * WB_NONE_, which count as given. False with the error recorded. */
+/* Reads the setting from its term if the layer is made from a text (NULL: the text does not have
+ * it), else from the field of the struct. A setting that is not there stays as it is; a 0 that is
+ * there becomes -0.0 or WB_NONE_, which count as given. False with the error recorded. */
 bool wb_setting_read(const wb_part *part, wb_layer *layer, const wb_field *field,
                      const wb_term *term);
 

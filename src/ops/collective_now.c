@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "ops/collective.h"
 
-/* After those that were made before. */
+/* Runs after the collectives that were made before. */
 static wb_status run(wb_collective c, const void *from, void *to) {
     c.number = wb_ranks_number();
     if (c.number < 0) return wb_error_status();

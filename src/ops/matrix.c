@@ -60,7 +60,7 @@ wb_array *wb_outer(wb_array *x, wb_array *y) {
 
 /* ---- diagonals ---- */
 
-/* A step of m + 1 goes one row down and one column on. */
+/* A step of m + 1 elements goes one row down and one column to the right. */
 static wb_array *diagonal_of(wb_array *x, int64_t k) {
     const int64_t m = x->sizes[0], n = x->sizes[1], down = k < 0 ? -k : 0, right = k > 0 ? k : 0;
     const int64_t rows = m - down, columns = n - right, count = rows < columns ? rows : columns;

@@ -10,7 +10,7 @@ wb_array *wb_roll(wb_array *x, int64_t shift, int dim) {
     return wb_concat(dim, wb_slice(x, dim, n - by, n, 1), wb_slice(x, dim, 0, n - by, 1));
 }
 
-/* The sizes with dimension dim so many times as long; false: an error. */
+/* The sizes with dimension dim this many times as long; false: an error. */
 static bool longer(const char *function, const wb_array *x, int dim, int64_t times,
                    int64_t *sizes) {
     for (int d = 0; d < x->ndim; d++) sizes[d] = x->sizes[d];
@@ -23,7 +23,7 @@ static bool longer(const char *function, const wb_array *x, int dim, int64_t tim
     return wb_check_sizes(function, x->ndim, sizes);
 }
 
-/* x (..., dim, ...) as (run, rest), each run so many times, in other sizes. */
+/* x (..., dim, ...) as (run, rest), each run this many times, in other sizes. */
 static wb_array *each_run(wb_array *x, int64_t run, int64_t times, const int64_t *sizes) {
     const int64_t rest = run ? wb_count(x) / run : 0;
     if (wb_count_sizes(x->ndim, sizes) == 0)

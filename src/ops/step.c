@@ -252,7 +252,8 @@ static bool take_step(wb_rule_at *at, const wb_rule_row *row) {
     return wb_user_call_end(&call, row->name);
 }
 
-/* What a row's function leaves has the sizes of what it was given; one number stands for all. */
+/* The results of a row's function have the sizes of its arguments, or are one number, which counts
+ * for all elements. */
 static bool check_left(const wb_rule_row *row, const char *what, const wb_array *x,
                        const wb_array *like) {
     if (!x && !wb_failed())

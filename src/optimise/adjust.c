@@ -65,7 +65,7 @@ static int64_t leave(wb_optimiser *o, int64_t cohort) {
     return o->cohort_count++;
 }
 
-/* Checks everything and makes room; nothing has changed. */
+/* Checks everything and makes room, and changes nothing. */
 static wb_status prepare(const char *function, wb_optimiser *o, const char *name, double value) {
     int found = 0;
     int64_t more = 0;

@@ -26,7 +26,7 @@ static uint64_t processor_of(const wb_device *device) {
 
 enum { SETTINGS, PLACE, STEP, PARAMETERS, STATES, PROCESSOR, NUMBERS };
 
-/* What is compared, and told where it differs. */
+/* What is compared, and described if it differs. */
 typedef struct comparison {
     const char *title;
     const wb_text *settings, *place;

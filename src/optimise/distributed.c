@@ -43,7 +43,7 @@ static bool fill(wb_optimiser *o, const float *is_somewhere) {
     return true;
 }
 
-/* It is to be known before the step is built, so all wait for the answer. */
+/* This must be known before the step is built, so all ranks wait for the answer. */
 bool wb_fill_missing(wb_optimiser *o) {
     if (!o->may_miss || !o->is_distributed || o->group_count == 0) return true;
     float *is_there = wb_alloc((size_t)o->group_count * sizeof *is_there);

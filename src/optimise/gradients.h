@@ -92,7 +92,7 @@ int64_t wb_observations_of(const wb_batch *batch);
  * NULL on failure. */
 wb_array *wb_gradients_make(const char *function, wb_gradients *g, wb_loss_fn *loss,
                             const wb_batch *batch, void *user, wb_precision *precision);
-/* Releases the gradients and what is watched; nothing reads them any more. */
+/* Releases the gradients and the watched number, which are not read any more. */
 void wb_gradients_drop(wb_gradients *g);
 /* The same, and releases the loss and its auxiliary outputs. */
 void wb_gradients_clear(wb_gradients *g);

@@ -46,7 +46,7 @@ typedef struct shared {
     wb_dtype dtype; /* of the mean */
     bool is_integer;
     bool is_gradient;
-    bool is_cut; /* each rank wants its range of the sum alone (shard.c) */
+    bool is_cut; /* each rank needs only its range of the sum (shard.c) */
 } shared;
 
 /* All that is to be a mean, after the totals. */

@@ -20,9 +20,9 @@ bool wb_renewals_keep_old(const wb_optimiser *o) {
     return true;
 }
 
-/* What the step renews: slots with what they will hold. Calls tell for each. The last groups come
- * first, as in the backward pass: the plan follows the order of its roots, so it can release what
- * is kept for one layer before it comes to the next. */
+/* Calls tell for each slot that the step renews, with its new array. The last groups come first, as
+ * in the backward pass: the plan follows the order of its roots, so it can release what is kept for
+ * one layer before it comes to the next. */
 typedef void renewal_fn(wb_optimiser *o, wb_array **slot, wb_array **fresh);
 
 static void each_parameter_and_state(wb_optimiser *o, renewal_fn *tell) {

@@ -44,7 +44,7 @@ static void average_moments(wb_rule_at *at) {
     at->state[1] = AVERAGE(beta2, at->state[1], SQUARE(G));
 }
 
-/* Numbers that are the same for all elements are computed once, in f64 where there is that. */
+/* Numbers that are the same for all elements are computed once, in f64 if the device has it. */
 static wb_array *adam(wb_rule_at *at) {
     average_moments(at);
     wb_array *m = at->state[0], *v = at->state[1];

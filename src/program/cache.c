@@ -78,7 +78,7 @@ static bool make_folder(char *path) {
     return mkdir(path, 0700) == 0 || errno == EEXIST;
 }
 
-/* Nobody else may put something there. */
+/* No other user may be able to write there. */
 static bool is_ours(const struct stat *s) {
     return s->st_uid == geteuid() && (s->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
@@ -97,7 +97,7 @@ static bool append(char path[PATH_MAX], const char *name) {
     return true;
 }
 
-/* The backend's folder, checked; made if wanted. */
+/* The backend's folder, checked; makes it if asked to. */
 static bool find_folder(char path[PATH_MAX], const char *backend, bool make) {
     struct stat s;
     if (!choose_folder(path) || (make && !make_folder(path))) return false;

@@ -19,7 +19,7 @@ enum {
     BLOCK = 64,         /* of the others, on wide cores */
     COLUMNS = 4,        /* that are computed together there */
     MOST_VECTORS = 4,
-    WARP_ITEMS = 32, /* for a row of scores of so many keys; longer rows have a group */
+    WARP_ITEMS = 32, /* for a row of scores of this many keys; longer rows have a group */
     WARP_KEYS = 1024,
 };
 

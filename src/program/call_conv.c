@@ -63,7 +63,7 @@ enum {
     MANY = 8,            /* filters of a block of the filter gradient */
     FEW = 3,             /* taps and channels of it */
     CHUNK_BYTES = 4096,  /* of a plane, that are read again and again from the first cache */
-    PIECES = 64,         /* wanted, and groups that run them */
+    PIECES = 64,         /* pieces wanted, and groups that run them */
     PARTS = 16,          /* most parts of a sum over places */
     MOST_SUMS = 1 << 23, /* about the most elements of such parts */
     MOST_COLUMNS = 96    /* filters of a piece of the filter gradient */
@@ -139,7 +139,7 @@ static void add_boxes(wb_call_source *s, const boxes *b) {
 }
 
 /* Pieces: parts of the places times parts of the columns, at least PIECES together where there are
- * so many. */
+ * this many. */
 static int64_t cut(wb_call_source *s, int64_t places, int64_t unit, int64_t columns,
                    int64_t matrices, int64_t most_parts, int64_t most_columns) {
     const int64_t units = wb_call_most(1, wb_call_ceil(places, unit));

@@ -33,7 +33,7 @@ static int64_t vectors_for(int64_t m, int64_t width) {
     int64_t best = 3;
     double least = 0;
     for (int64_t vectors = 3; vectors > 0; vectors--) {
-        static const double cost[] = {0, 1.2, 1.1, 1}; /* of a vector in a block of so many */
+        static const double cost[] = {0, 1.2, 1.1, 1}; /* of a vector in a block of this many */
         const double rows = (double)(wb_call_ceil(m, vectors * width) * vectors) * cost[vectors];
         if (vectors < 3 && rows >= least) continue;
         best = vectors, least = rows;

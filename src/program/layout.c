@@ -121,7 +121,7 @@ bool wb_access_is_dense(const wb_layout *l, int a) {
 
 static int64_t size_of(const wb_access *a) { return (int64_t)wb_dtype_size((wb_dtype)a->dtype); }
 
-/* Every row of the access begins at a multiple of so many elements, if its memory does. */
+/* Every row of the access begins at a multiple of this many elements, if its memory does. */
 static bool begins_with_piece(const wb_layout *l, const wb_access *a, int32_t piece) {
     int64_t rest = a->offset % piece;
     for (int d = 0; d < l->program.ndim && !rest; d++)

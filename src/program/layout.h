@@ -21,7 +21,7 @@ typedef enum wb_walk {
 
 enum {
     WB_TILE_ROWS = 64,
-    WB_LONG_RUN = 32, /* from so many elements on the widest vectors pay */
+    WB_LONG_RUN = 32, /* from this many elements on the widest vectors pay */
     WB_MOST_LAUNCHES = 4,
 };
 
@@ -45,9 +45,9 @@ typedef struct wb_layout {
      * for the rows */
     bool is_split;
     bool ends_with_rows; /* the last launch of a split program stores row values */
-    /* An item takes so many columns side by side: 1, 2, 4 or 8, moved at once where memory is
-     * aligned; and holds so many such pieces of its row through all phases, so that each is loaded
-     * once. 0: the row is walked again in each phase. */
+    /* An item takes this many columns side by side: 1, 2, 4 or 8, moved at once where memory is
+     * aligned; and holds this many such pieces of its row through all phases, so that each is
+     * loaded once. 0: the row is walked again in each phase. */
     int32_t piece, held;
     int64_t piece_bytes; /* of what an item loads for a piece, in whole words */
     int32_t group;       /* items of a group */

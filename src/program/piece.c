@@ -195,7 +195,7 @@ static void print_moves_and_body(wb_printer *p, const columns *all, moves m) {
     print_moves(p, all, (moves){.stores = true, .by_pieces = m.by_pieces});
 }
 
-/* All loads are on their way before the first is used. */
+/* All loads are issued before the first is used. */
 static void print_at_once(wb_printer *p, const columns *all) {
     const moves m = declare_arrays(p, all);
     const bool loads = m.by_pieces && m.loads, stores = m.by_pieces && m.stores;

@@ -5,7 +5,7 @@
 #include "program/printer.h"
 
 enum {
-    MOST_LOADS = 8,  /* of an item on their way at once */
+    MOST_LOADS = 8,  /* loads of an item that are in flight at once */
     MOST_BYTES = 64, /* of them, where loads bring pieces, */
     MOST_COLUMNS = 32,
 };

@@ -23,7 +23,7 @@ typedef struct job {
     void *ready;        /* of a device: the event that it waits for */
 } job;
 
-/* A job of a device that is on its way. */
+/* A job of a device that is under way. */
 typedef struct flight {
     int64_t number; /* of the job, from 1 */
     void *done;     /* the event after it */

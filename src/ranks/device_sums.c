@@ -12,7 +12,7 @@ enum {
     ROOM_BYTES = 32 << 20,
     BLOCK = 32,                        /* ranks of a program, a power of two: 32 * 32 are most */
     MOST_INSTRUCTIONS = 2 * BLOCK + 2, /* loads, sums, a constant, a division, a store */
-    STEP = 64                          /* elements: slots begin at multiples of so many */
+    STEP = 64                          /* elements: slots begin at multiples of this many */
 };
 _Static_assert(BLOCK *BLOCK >= WB_MOST_RANKS, "two levels are enough");
 

@@ -256,7 +256,7 @@ static wb_memory behind(wb_memory m, size_t bytes) {
     return (wb_memory){m.handle, m.offset_bytes + (int64_t)bytes};
 }
 
-/* Queues it, and comes back when it is on the queue. */
+/* Queues it, and returns when it is on the queue. */
 static wb_status move(wb_device_move m, wb_memory from, wb_memory to) {
     const wb_device *device = devices.device;
     void *queue = device->backend->native_queue(device->context, devices.queue);

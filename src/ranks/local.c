@@ -31,7 +31,7 @@ enum {
     LOOKS = 200, /* how often the counter is read before the clock is */
     NAP_MS = 20, /* then looks for ranks that have died */
     BEAT_MS = 500,
-    SILENCE_MS = 5000, /* a heart that stands still for so long is stopped */
+    SILENCE_MS = 5000, /* a rank whose heartbeat stands still for this long counts as stopped */
     LONGEST_LOOK_SECONDS = 1,
     WARNING_SECONDS = 10,
 };
@@ -179,8 +179,8 @@ static wb_status meet(local *l) {
 
 /* ---- a pace ----
  *
- * A rank sends to the next one first, so that with equal messages no two come to one rank at the
- * same time. */
+ * Each rank sends to the next one first, so that equal messages never reach one rank at the same
+ * time. */
 
 /* This rank's messages of the next step, one to each of the others. */
 static void depart(local *l, bool sends, size_t bytes) {

@@ -10,7 +10,7 @@ static void TYPE(_two)(wb_reduction reduction, const NUMBER *a, const NUMBER *b,
         for (int i = 0; i < count; i++) out[i] = ADD(a[i], b[i]);
 }
 
-/* What ranks lo .. hi - 1 give together; one alone is not copied. */
+/* What ranks lo .. hi - 1 give together; the result for a single rank is that rank's own memory. */
 static const NUMBER *TYPE(_tile)(wb_reduction reduction, int lo, int hi, const void *const *parts,
                                  int64_t at, int count, NUMBER *out) {
     if (hi - lo == 1) return (const NUMBER *)parts[lo] + at;

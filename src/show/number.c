@@ -10,8 +10,8 @@
 
 #include "base/half.h"
 
-/* Digits that tell neighbours of the type apart: 6 are always right for f32 and f64; a 16-bit
- * number may need fewer. */
+/* The number of digits that distinguish neighbours of the type, at most 6: enough for f32 and f64;
+ * 16-bit numbers may need fewer. */
 static int digits_for(double value, int mantissa_bits, int least_exponent) {
     const int exponent = ilogb(value) > least_exponent ? ilogb(value) : least_exponent;
     const double half_step = ldexp(1, exponent - mantissa_bits - 1);

@@ -240,14 +240,14 @@ static void tests_mpi(void) {
         expect(weber("run -n 2 --mpi --self-test") == 0);
         expect_part(output, "rank 1 of 2 by MPI");
         expect_part(output, "Open MPI v");
-        expect_part(output, " takes memory of CUDA: no, of ROCm: not known; Weber gives it the ");
+        expect_part(output, " accepts memory of CUDA: no, of ROCm: not known; Weber passes it ");
         expect_part(output, "another size on one rank: refused by all");
     }
     if (has_mpi("mpirun.mpich", "mpich")) {
         (void)setenv("WEBER_MPIEXEC", "mpirun.mpich", 1);
         expect(weber("run -n 2 --mpi --self-test") == 0);
         expect_part(output, "MPICH Version:");
-        expect_part(output, " takes memory of CUDA: no, of ROCm: no; Weber gives it the host's");
+        expect_part(output, " accepts memory of CUDA: no, of ROCm: no; Weber passes it memory of");
     }
     (void)unsetenv("WEBER_MPIEXEC");
 }

@@ -56,7 +56,7 @@ typedef struct settings {
     int64_t batchsize;
 } settings;
 
-/* What the model wants and gives. */
+/* The sizes that the model takes and gives. */
 typedef struct manner {
     bool is_probability, is_flat;
     int64_t classes;
@@ -99,7 +99,7 @@ static void cut_advice(char *message) {
     }
 }
 
-/* What the model wants and gives, from the first batch. */
+/* Finds the sizes that the model takes and gives, from the first batch. */
 static bool explore(wb_layer *model, wb_loader *data, const dataset *set, const settings *s,
                     manner *m) {
     wb_batch batch;

@@ -297,7 +297,7 @@ int tool_profile(int count, char **arguments) {
         {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
     profile p = {.skip = 1};
     long most = ROWS;
-    /* "+": what follows PROGRAM is the program's */
+    /* "+": arguments after PROGRAM are the program's */
     for (int letter; (letter = getopt_long(count + 1, arguments - 1, "+", options, NULL)) != -1;) {
         bool good = letter == 'l';
         if (letter == 'r') good = read_number(optarg, 1, &most);

@@ -123,8 +123,8 @@ static void show_mpi(void) {
         if (*c == '\t') *c = ' ';
     const char *rocm = answer("MPIX_Query_rocm_support");
     if (strcmp(rocm, "not known") == 0) rocm = answer("MPIX_Query_hip_support");
-    (void)printf("%s takes memory of CUDA: %s, of ROCm: %s; Weber gives it the host's\n", text,
-                 answer("MPIX_Query_cuda_support"), rocm);
+    (void)printf("%s accepts memory of CUDA: %s, of ROCm: %s; Weber passes it memory of the host\n",
+                 text, answer("MPIX_Query_cuda_support"), rocm);
 }
 
 /* ---- the last check, after which the group is given up ---- */

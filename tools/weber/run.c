@@ -391,7 +391,7 @@ static int run_all(run *r) {
     return status;
 }
 
-/* A whole number from least on; -1: it is none. */
+/* A whole number from least on; -1: it is not one. */
 static int number_of(const char *text, int least, int most) {
     char *end;
     const long value = text ? strtol(text, &end, 10) : -1;

@@ -21,10 +21,11 @@ int tool_profile(int count, char **arguments);
 int tool_help(const char *help, bool is_asked);
 /* The same below a line that says what is wrong; 2. */
 int tool_wrong(const char *help, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Of a command that takes `wanted` words beside its options ("one FILE"): how many there are. */
+/* For a command that takes `wanted` words beside its options ("one FILE"): the number of words
+ * given. */
 int tool_wrong_count(const char *help, const char *command, const char *wanted, int count);
-/* The help of all, for a command that has none of its own: asked for if --help is its one
- * argument; else `command` does not take the last one. */
+/* Prints the general help, for a command that has no help of its own: on stdout if --help is its
+ * one argument; else with the error that `command` does not take the last argument. */
 int tool_usage(const char *command, int count, char **arguments);
 
 /* What the default device reaches, measured: products of f32 matrices, 1e9 operations a second, and
@@ -36,7 +37,7 @@ tool_peak tool_measure_peak(void);
 
 /* Prints text from a file on a terminal; characters that would control it appear as \x1b. */
 void put_plain(const char *text);
-void put_plain_to(FILE *file, const char *text, size_t length); /* at most so many bytes */
+void put_plain_to(FILE *file, const char *text, size_t length); /* at most this many bytes */
 
 /* The choice and the preference are asked once, so that their warnings come once. */
 void devices_as_text(void);

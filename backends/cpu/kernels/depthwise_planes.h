@@ -48,7 +48,7 @@ WB_INLINE void TYPE(plane_gather)(const TYPE(plane) * p, TYPE(stretch) s, const 
     }
 }
 
-/* sum of each tap += x * y; what lies in the box beyond the row is not looked at */
+/* sum of each tap += x * y; elements of the box beyond the row are not used */
 WB_INLINE void TYPE(plane_sum)(const TYPE(plane) * p, TYPE(stretch) s, const int n,
                                const int height, const bool is_whole) {
     VEC y[8];

@@ -107,7 +107,7 @@ static TYPE(tile_fn) *const TYPE(tiles)[2][TILE_VECTORS][WB_GEMM_STRIP + 1] = {
 #undef TILE_WIDE
 #undef TILE_WIDE_1
 
-/* The widest tile of a panel with so many vectors that `left` columns fill. */
+/* The widest tile of a panel with this many vectors that `left` columns fill. */
 static int TYPE(tile_width)(int vectors, int64_t left) {
     int width = left < WB_GEMM_STRIP ? (int)left : WB_GEMM_STRIP;
     while (!TYPE(tiles)[0][vectors - 1][width]) width--;

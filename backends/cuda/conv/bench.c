@@ -98,7 +98,7 @@ static wb_gpu_outcome run_all(const wb_bench *b, const trial *t) {
     return o;
 }
 
-/* As plans have their commands (graph.c). */
+/* As a graph, like the commands of plans (graph.c). */
 static void capture(const wb_bench *b, trial *t) {
     gpu_graph recorded = NULL;
     gpu_graph_exec exec = NULL;
@@ -128,7 +128,8 @@ static bool is_first(const wb_bench *b) { return isinf(b->best_us); }
 
 static bool is_far(const wb_bench *b, double us) { return us > FAR * b->best_us + NOISE_US; }
 
-/* A card that was idle takes some milliseconds to its full clock: the first way would seem slow. */
+/* An idle card needs some milliseconds to reach its full clock; without this the first way would
+ * seem slow. */
 static double warm_up(const wb_bench *b, const trial *t) {
     const double until = b->begin_ms + WARM_MS;
     double us = measure(b, t);

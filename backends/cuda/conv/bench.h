@@ -27,7 +27,7 @@ double wb_bench_close(wb_bench *bench);
 typedef wb_gpu_outcome wb_bench_run(const void *what, const wb_bench *bench);
 
 /* Microseconds, the best of a few runs; one that is far from the best so far is not run again.
- * INFINITY: it fails, or there is no memory for its workspace. */
+ * INFINITY: the run failed, or there is no memory for its workspace. */
 double wb_bench_time(wb_bench *bench, int64_t workspace_bytes, wb_bench_run *run, const void *what);
 
 bool wb_bench_is_over(const wb_bench *bench);

@@ -12,15 +12,14 @@
 
 enum {
     NAME_BYTES = 768,
-    KEPT_FORMAT = 2, /* counted up where another way of ours has become faster */
-    MOST_SHAPES =
-        200, /* all that a device spends is the time of so many: sizes may always change */
+    KEPT_FORMAT = 2,   /* increased when a way of Weber's own has become faster */
+    MOST_SHAPES = 200, /* at most this many shapes are timed: sizes may change for ever */
     RIVALS = WB_CONV_WAYS - 1
 };
 
 static const wb_conv_library *const library = &wb_conv_library_table;
 
-/* What does not come from the library. */
+/* Ways that are not the library's. */
 typedef struct rival {
     int32_t way;
     wb_gpu_kernel *kernel; /* NULL: there is none */
@@ -59,7 +58,7 @@ static void name_of(const choosing *c, char name[NAME_BYTES]) {
                        c->shape->dtype, c->shape->fast);
 }
 
-/* An entry that is damaged is none. */
+/* A damaged entry counts as missing. */
 static bool read_choice(choosing *c) {
     char name[NAME_BYTES];
     void *data = NULL;
@@ -133,8 +132,8 @@ static wb_gpu_outcome run_kernel(const void *what, const wb_bench *b) {
     return r->kernel->run(r->kernel, &run, &command);
 }
 
-/* Takes the plan, or drops it. What is hardly faster is not taken: it would be another one in the
- * next process. */
+/* Takes the plan, or drops it. A plan that is hardly faster is not taken, because the next process
+ * might then choose differently. */
 static void compare(choosing *c, const wb_conv_plan *plan, double us) {
     const double worth = 0.97;
     char by[64];
@@ -156,7 +155,8 @@ static void time_rivals(choosing *c) {
     }
 }
 
-/* The rivals come right after the library's favourite: the time may not be enough for all. */
+/* Weber's own ways come right after the library's favourite, since the time may not be enough for
+ * all. */
 static bool offer(void *context, const wb_conv_plan *plan) {
     choosing *c = context;
     const library_run r = {c->handle, plan};
@@ -183,7 +183,8 @@ static wb_gpu_outcome make_fastest(void *context, void *handle, wb_conv_plan *pl
     return o;
 }
 
-/* An entry of the disk may name what the library has no more, or calls otherwise: no plan then. */
+/* An entry on disk may name a proposal that the library no longer has, or names differently: then
+ * there is no plan. */
 static wb_gpu_outcome make_known(void *context, void *handle, wb_conv_plan *plan) {
     choosing *c = context;
     plan->choice = c->choice;
@@ -232,7 +233,7 @@ static void release_rivals(choosing *c) {
         if (c->rivals[i].kernel) c->rivals[i].kernel->release(c->rivals[i].kernel);
 }
 
-/* A choice that the next process cannot read would be another one there. */
+/* Without a kept choice the next process might choose differently. */
 static bool keeps_choices(void) {
     static const char name[] = "whether choices are kept";
     const char *backend = wb_gpu_vendor_table.backend;

@@ -95,7 +95,7 @@ typedef struct wb_conv_choice {
 } wb_conv_choice;
 
 /* The same shape gets the same plan until the device is closed, or until 512 shapes are known: then
- * those that no kernel uses are forgotten, and found on the disk again, or made again. */
+ * those that no kernel uses are dropped; if needed again, they are found on disk or made anew. */
 typedef struct wb_conv_plan {
     struct wb_conv_plan *next;
     wb_conv_shape shape;
@@ -105,7 +105,8 @@ typedef struct wb_conv_plan {
     int references;
 } wb_conv_plan;
 
-/* Is given a plan of `by`, workspace and choice, and owns `by` from then on. False: no more. */
+/* Gets a plan of `by`, workspace and choice, and owns `by` from then on. False: wants no more
+ * plans. */
 typedef bool wb_conv_offer(void *context, const wb_conv_plan *plan);
 
 /* The library (nvidia/cudnn_plan.c, backends/amdgpu/miopen_plan.c). The device is the thread's, and
@@ -130,8 +131,8 @@ typedef struct wb_conv_library {
 
 extern const wb_conv_library wb_conv_library_table;
 
-/* Fills in what wb_conv_library.make does, and the choice. Graphs are paused, and the library's
- * handle is nobody else's. */
+/* Fills in what wb_conv_library.make does, and the choice. Graphs are paused, and no other thread
+ * uses the library's handle. */
 typedef wb_gpu_outcome wb_conv_maker(void *context, void *handle, wb_conv_plan *plan);
 
 /* The shape's plan; made by the maker when first asked for. NULL with the outcome, which has no

@@ -16,7 +16,7 @@ int64_t wb_conv_pad_after(const wb_conv_shape *s, int d) {
     return missing > 0 ? missing : 0;
 }
 
-/* The libraries compute the output's size themselves, and would come to another one. */
+/* False if the libraries, which compute the output's size themselves, would get another one. */
 static bool is_cropped(const wb_conv_shape *s, int d) {
     const int64_t padded = s->in[d] + s->pad[d] + wb_conv_pad_after(s, d);
     return (padded - reach(s, d)) / s->stride[d] + 1 != s->out[d];
@@ -54,7 +54,7 @@ void wb_conv_reverse(const wb_conv_shape *s, const int64_t values[3], int64_t *r
     for (int d = 0; d < count; d++) reversed[d] = values[count - 1 - d];
 }
 
-/* Groups are what x has more channels than w. */
+/* Groups: how many times as many channels x has as w. */
 int wb_conv_sizes(const wb_conv_shape *s, int tensor, int64_t sizes[5], int64_t strides[5]) {
     const int64_t *const spatial[] = {
         [WB_CONV_X] = s->in, [WB_CONV_W] = s->kernel, [WB_CONV_Y] = s->out};
@@ -71,7 +71,7 @@ int wb_conv_sizes(const wb_conv_shape *s, int tensor, int64_t sizes[5], int64_t 
 
 /* ---- what a device keeps ---- */
 
-enum { MOST_PLANS = 512 }; /* then those that nobody uses go */
+enum { MOST_PLANS = 512 }; /* above this number unused ones are dropped */
 
 typedef struct conv_device {
     void *handle;
@@ -85,8 +85,8 @@ static void release_plan(wb_conv_plan *plan) {
     wb_gpu_host->release(plan);
 }
 
-/* Plans that no kernel uses; all of them where the device goes, since its kernels went before.
- * Nothing that was queued runs any more. */
+/* Drops plans that no kernel uses; when the device is closed these are all, since its kernels were
+ * released before. Nothing that was queued runs any more. */
 static void drop_unused(conv_device *d) {
     for (wb_conv_plan **link = &d->plans; *link;) {
         wb_conv_plan *plan = *link;
@@ -130,11 +130,11 @@ static wb_conv_plan *find(const conv_device *d, const wb_conv_shape *shape) {
     return p;
 }
 
-/* With nothing, too: so that it is not looked for again. */
+/* Also if there is no plan, so that it is not searched for again. */
 static wb_conv_plan *make(conv_device *d, const wb_conv_shape *shape, wb_conv_maker *maker,
                           void *context, wb_gpu_outcome *outcome) {
     if (d->count >= MOST_PLANS) {
-        (void)gpu.CtxSynchronize(); /* a kernel that went may have queued its plan */
+        (void)gpu.CtxSynchronize(); /* a released kernel may have queued its plan */
         drop_unused(d);
     }
     wb_conv_plan *p = wb_gpu_host->alloc(sizeof *p);

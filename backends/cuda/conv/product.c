@@ -37,7 +37,7 @@ typedef struct product_kernel {
     int count;
     step steps[MOST_STEPS];
     int64_t bytes[ARRAYS], offsets[ARRAYS]; /* of parts of the scratch memory */
-    bool is_refused;                        /* the way is not for it: that is no error */
+    bool is_refused;                        /* the way does not suit the call; not an error */
 } product_kernel;
 
 /* ---- running ---- */
@@ -154,8 +154,8 @@ static bool by_images(product_kernel *k, const wb_call *call, const wb_conv_shap
 
 /* ---- columns ---- */
 
-/* What is gathered, x or dy: element i of dimension d is laid to i up + offset of `length`, and tap
- * t meets place position step + t dilation there. */
+/* The gathered array, x or dy: element i of dimension d goes to place i up + offset of `length`
+ * places, and there tap t at a position reads place position step + t dilation. */
 typedef struct gathering {
     int64_t size[3], up[3], offset[3], length[3], positions[3], step[3];
     int64_t planes, others; /* channels and filters, or the other way round */

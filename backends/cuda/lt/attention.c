@@ -74,10 +74,11 @@ static bool is_half(const wb_call *call) { return call->dtype == WB_F16 || call-
 
 /* ---- which ---- */
 
-/* Heads of an entry are at equal distances, and so are entries if each has a single head. */
+/* True if the heads of an entry, or entries of a single head each, are at equal distances. */
 static int64_t heads_of(const wb_attention_call *a) { return a->heads > 1 ? a->heads : a->batch; }
 
-/* Of a head's scores and what is as large. Weights of halves are apart from the scores in f32. */
+/* Bytes of one head's scores and the arrays of the same size. Weights in halves do not share memory
+ * with scores in f32. */
 static int64_t scratch_of_head(const wb_call *call) {
     const wb_attention_call *a = &call->attention;
     const int64_t elements = wb_attention_leading(a->keys) * a->queries;
@@ -85,7 +86,8 @@ static int64_t scratch_of_head(const wb_call *call) {
     return elements * bytes * (is_backward(call) ? 2 : 1);
 }
 
-/* The largest equal part of the heads whose scores there is memory for; 0: not one. */
+/* The largest number of heads that divides the heads equally and has memory for its scores; 0: not
+ * even one. */
 static int64_t block_of(const wb_gpu_device *device, const wb_call *call) {
     const int64_t most = wb_gpu_most_scratch_bytes(device);
     const int64_t heads = heads_of(&call->attention), bytes = scratch_of_head(call);
@@ -118,7 +120,7 @@ static wb_argument at_head(const attention_kernel *k, const wb_command *command,
     return a;
 }
 
-/* What has one number, or a stride, for each query, key, head and entry. */
+/* Numbers or strides along queries, keys, heads and entries. */
 static wb_argument at_strides(const attention_kernel *k, const wb_command *command, int argument,
                               const int64_t strides[4], int64_t bytes, int64_t turn, int64_t head) {
     wb_argument a = command->arguments[argument];
@@ -309,7 +311,7 @@ static attention_kernel *kernel_new(wb_gpu_device *device, const wb_call *call) 
     return NULL;
 }
 
-/* What has no text is taken only if all of its products are seen to be there. */
+/* A call without a text is taken only if the library has all of its products. */
 bool wb_lt_takes_attention(wb_gpu_device *device, const wb_call *call) {
     if (!suits(device, call)) return false;
     if (wb_gpu_host->has_text(call, &device->dialect)) return true;

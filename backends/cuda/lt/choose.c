@@ -18,7 +18,7 @@ typedef struct known {
 
 struct wb_lt_device {
     lt_handle handle;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the members below */
     known *buckets[BUCKETS];
     int count;
 };
@@ -71,7 +71,7 @@ static wb_gpu_outcome set_preference(lt_preference preference, int attribute, ui
                   &value, sizeof value);
 }
 
-/* Partial sums of f16 and bf16 are added up in f32 too, not in the result's type. */
+/* Partial sums of f16 and bf16, too, are added up in f32, not in the result's type. */
 static uint32_t reductions_of(const wb_lt_shape *shape) {
     return shape->dtype == WB_F16 || shape->dtype == WB_BF16 ? LT_REDUCTIONS_COMPUTED
                                                              : LT_REDUCTIONS_ALL;

@@ -24,7 +24,7 @@ typedef struct wb_epilogue {
 /* True if the result and the bias are, in each run. */
 bool wb_epilogue_is_aligned(const wb_call *call, const wb_epilogue *epilogue);
 
-/* True for the operations that these are made of. */
+/* True for the operations of which these epilogues consist. */
 bool wb_epilogue_takes(const char *name);
 
 /* True if the program is one of these over the whole product, all in the call's type, and nothing

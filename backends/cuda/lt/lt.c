@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { MOST_RUNS = 64 /* of one call: more are for the text, which takes any offsets */ };
+enum { MOST_RUNS = 64 /* runs of one call: with more the text is used, which takes any offsets */ };
 
 typedef struct product_kernel {
     wb_gpu_kernel kernel;
@@ -148,8 +148,7 @@ static bool is_taken(const wb_call *call) {
            wb_lt_load(reason, sizeof reason);
 }
 
-/* NULL: the library has nothing for this; what an error says is worth a line where somebody looks
- * for it. */
+/* NULL: the library has nothing for this; an error is only logged. */
 static product_kernel *kernel_new(wb_gpu_device *device, const wb_call *call, int64_t length,
                                   const wb_epilogue *epilogue, wb_gpu_answer *answer) {
     product_kernel *k = wb_gpu_host->alloc(sizeof *k);

@@ -22,7 +22,7 @@ enum {
 };
 extern const wb_symbol wb_lt_symbols[WB_LT_FUNCTIONS]; /* of that table */
 
-/* ---- what each vendor has of its own (nvidia/cublaslt.c, backends/amdgpu/hipblaslt.c) ---- */
+/* ---- where the vendors differ (nvidia/cublaslt.c, backends/amdgpu/hipblaslt.c) ---- */
 
 /* Opens the library; once, from any thread. The reason says why not, or which version there is. */
 bool wb_lt_load(char *reason, size_t reason_bytes);
@@ -58,10 +58,10 @@ void wb_lt_product_release(wb_lt_product *product);
 
 /* ---- which algorithm (choose.c) ---- */
 
-enum { WB_LT_ALIGNED_BYTES = 16 /* of all operands: what the widest loads and stores want */ };
+enum { WB_LT_ALIGNED_BYTES = 16 /* of all operands: needed by the widest loads and stores */ };
 
-/* For operands that are aligned so, and for such as are aligned to their elements alone. hipBLASLt
- * is not told of alignment: it has `any`. */
+/* For operands with this alignment, and for operands that are only aligned to their elements.
+ * hipBLASLt takes no alignment: it has only `any`. */
 typedef struct wb_lt_choices {
     lt_choice aligned, any;
     bool has_aligned, has_any;
@@ -104,7 +104,7 @@ wb_gpu_outcome wb_lt_run(const wb_lt_ready *ready, const gpu_pointer at[3], gpu_
 /* Operands that are computed on as larger copies in scratch memory: A, B and C. */
 typedef struct wb_lt_padding {
     wb_gpu_kernel *copies[3]; /* NULL: it is used where it is */
-    wb_gpu_kernel *zeros[2];  /* what A and B have more along k; NULL: nothing */
+    wb_gpu_kernel *zeros[2];  /* the rest of A or B along k; NULL: there is none */
     int64_t offset_bytes[3];  /* in scratch memory */
     int64_t zero_bytes;       /* where there is a zero */
 } wb_lt_padding;

@@ -77,7 +77,7 @@ static wb_gpu_kernel *copy_of(wb_gpu_device *device, wb_dtype dtype, const store
     return wb_gpu_box_copy(device, dtype, &box);
 }
 
-/* One zero to what was added to k, which counts the operand's rows or its columns. */
+/* Writes zeros to what was added along k, which is the operand's rows or its columns. */
 static wb_gpu_kernel *zeros_of(wb_gpu_device *device, wb_dtype dtype, const stored *o,
                                bool k_is_rows, int64_t k, int64_t added) {
     wb_gpu_box box = {.to_offset = k_is_rows ? k : k * o->rows};

@@ -1,7 +1,7 @@
 /* A product with its descriptors and algorithms, and its running. */
 #include "lt.h"
 
-/* TF32 is a permission: where the library has nothing in it, there may be something in f32. */
+/* TF32 is only allowed: if the library has no algorithm for it, there may be one for f32. */
 static wb_gpu_outcome choose(wb_lt_ready *r) {
     wb_gpu_outcome o = wb_lt_product_make(&r->shape, &r->product);
     if (!o.error) o = wb_lt_choose(r->device, &r->shape, &r->product, &r->choices);

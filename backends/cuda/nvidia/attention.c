@@ -74,8 +74,8 @@ static int64_t largest_divisor_below(int64_t n) {
     return d;
 }
 
-/* To the largest part of the batch, or of an entry's heads, that may be stored at once. False: not
- * even a head may, or parts of the sums would not be aligned. */
+/* Reduces the run to the largest part of the batch, or of an entry's heads, that may be stored at
+ * once. False: not even one head may be, or parts of the sums would not be aligned. */
 static bool cut(wb_attention_shape *a, int64_t most_bytes) {
     const int64_t sharing = a->heads / a->kv_heads;
     if (wb_dnn_stored_bytes(a) <= most_bytes) return true;
@@ -122,7 +122,7 @@ static bool is_attention(const wb_call *call) {
     return call->kind == WB_CALL_attention || call->kind == WB_CALL_attention_backward;
 }
 
-/* NULL with the outcome, which has no error where it is none for cuDNN. */
+/* NULL with the outcome, which has no error if the call does not suit cuDNN. */
 static wb_conv_plan *plan_of(wb_gpu_device *device, const wb_call *call, wb_gpu_outcome *o) {
     char reason[256];
     wb_conv_shape shape;
@@ -178,8 +178,8 @@ static size_t scratch_of(const attention_kernel *k) {
     return (size_t)all;
 }
 
-/* What is aligned and not gathered stays where it is; what does not has a place in the scratch
- * memory. */
+/* Arrays that are aligned and not gathered are used where they lie; others are copied to the
+ * scratch memory. */
 static void place(const attention_kernel *k, gpu_pointer scratch, const gpu_pointer *at,
                   gpu_pointer *placed) {
     const wb_conv_shape *s = &k->plan->shape;
@@ -209,7 +209,7 @@ static wb_gpu_outcome copy(gpu_pointer to, gpu_pointer from, int64_t bytes, cons
     return GPU_TRY(MemcpyDtoDAsync, to, from, (size_t)bytes, run->stream);
 }
 
-/* The slice becomes dense, so far on in the scratch memory. */
+/* Copies the slice, dense, to this offset in the scratch memory. */
 static wb_gpu_outcome gather(const wb_gpu_kernel *by, const wb_gpu_run *run,
                              const wb_command *command, int tensor, int64_t scratch_offset) {
     return wb_gpu_box_run(by, run, command, command->arguments[tensor],

@@ -127,7 +127,7 @@ static wb_gpu_outcome make_convolution(const wb_conv_shape *s, wb_dnn_graph *g, 
     return o.error ? o : DNN_TRY(BackendFinalize, *c);
 }
 
-/* How each kind of operation calls what it is about. */
+/* The names of the attributes of each kind of operation. */
 typedef struct operation_names {
     int kind, alpha, beta, convolution, tensors[WB_CONV_TENSORS];
 } operation_names;

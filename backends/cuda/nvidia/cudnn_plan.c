@@ -59,7 +59,7 @@ static bool is_forbidden(const wb_conv_shape *shape, int note) {
     }
 }
 
-/* The configuration's engine, to be destroyed. NULL: it does not say. */
+/* The configuration's engine, to be destroyed. NULL: unknown. */
 static dnn_descriptor engine_of(dnn_descriptor config) {
     dnn_descriptor engine = NULL;
     int64_t count = 0;
@@ -84,7 +84,7 @@ bool wb_dnn_is_suitable(const wb_conv_shape *shape, dnn_descriptor config) {
     return suits;
 }
 
-/* -1: it does not say. */
+/* -1: unknown. */
 static int32_t engine_number(dnn_descriptor config) {
     const dnn_descriptor engine = engine_of(config);
     int64_t number = -1, count = 0;
@@ -98,7 +98,7 @@ static int32_t engine_number(dnn_descriptor config) {
 
 typedef struct proposals {
     dnn_descriptor heuristic, engines[MOST_PROPOSALS];
-    dnn_descriptor configs[MOST_PROPOSALS]; /* NULL: none, or somebody else's now */
+    dnn_descriptor configs[MOST_PROPOSALS]; /* NULL: there is none, or the plan has it now */
     int64_t count;
 } proposals;
 
@@ -114,7 +114,7 @@ static wb_gpu_outcome ask_heuristics(dnn_descriptor graph, int mode, proposals *
                               MOST_PROPOSALS, &p->count, p->configs);
 }
 
-/* Most engines of a graph do not take it, which shows here. */
+/* Most engines do not support the graph, which becomes known here. */
 static bool configure(dnn_descriptor graph, int64_t number, dnn_descriptor *engine,
                       dnn_descriptor *config) {
     wb_gpu_outcome o = DNN_TRY(BackendCreateDescriptor, DNN_ENGINE, engine);
@@ -170,7 +170,7 @@ static void release_plan(void *by) {
     wb_gpu_host->release(p);
 }
 
-/* A proposal need not work: that shows when its plan is made. */
+/* Whether a proposal works is known only when its plan is made. */
 static bool make_plan(dnn_handle handle, const wb_conv_shape *shape, dnn_descriptor config,
                       dnn_descriptor *plan, int64_t *workspace_bytes) {
     int64_t count = 0;
@@ -203,7 +203,7 @@ typedef struct search {
     bool is_over;
 } search;
 
-/* The proposal's descriptors are the plan's where one is made of it. */
+/* If a plan is made of the proposal, the plan takes over its descriptors. */
 static void offer_one(search *s, source from, int32_t index, proposals *proposed) {
     dnn_descriptor *config = &proposed->configs[index], *engine = &proposed->engines[index];
     wb_conv_plan offered = {

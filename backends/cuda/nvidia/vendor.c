@@ -118,7 +118,7 @@ static gpu_code enable_peer(int ordinal, gpu_context context) {
 enum { MOST_ARCHITECTURES = 128 };
 
 /* The newest architecture that NVRTC knows and that is not newer than the device's; 0: none; the
- * device's, if it does not say. */
+ * device's own, if NVRTC does not list them. */
 static int best_architecture(int wanted) {
     int list[MOST_ARCHITECTURES], count = 0, best = 0;
     if (nvrtc.GetNumSupportedArchs(&count) != GPU_SUCCESS || count <= 0 ||
