@@ -176,7 +176,7 @@ static bool can_reach(wb_gpu_device *device, const wb_gpu_device *peer) {
     return true;
 }
 
-/* The piece is in the slot when this returns, and its device is the thread's no more. */
+/* The piece is in the slot when this returns, and its device is no longer the thread's. */
 static wb_gpu_outcome fetch(wb_gpu_device *from_device, gpu_pointer from, void *slot,
                             size_t size_bytes) {
     const gpu_stream stream = from_device->own.stream;

@@ -21,7 +21,8 @@ static bool set_dialect(wb_metal_device *device) {
     return true;
 }
 
-/* Infinities and NaN count, so no fast math; one version of the language whatever macOS has. */
+/* Infinities and NaN must be right, so no fast math; the version of the language is the same on
+ * every macOS. */
 static bool set_options(wb_metal_device *device) {
     device->options = mtl_new(wb_metal_class("MTLCompileOptions"));
     if (!device->options)

@@ -74,8 +74,8 @@ static bool write_call(wb_kernels *k, const wb_call *c, int split) {
 
 /* ---- the table ---- */
 
-/* The kernel with the key that was written from `first` on, which is kept only if there is none;
- * otherwise NULL. */
+/* The kernel whose key was written from `first` on; then the key is removed again. NULL: there is
+ * none, and the key stays. */
 static void *find(wb_kernels *k, int64_t first, uint64_t *hash) {
     const uint64_t *key = k->keys + first;
     const int64_t words = k->key_words - first;

@@ -75,7 +75,7 @@ static wb_record *record_of_link(wb_tree_maker *b, const wb_rule_row *row, const
     return (r->children[count] = record_of_text(b, row->name)) ? r : NULL;
 }
 
-/* That of its only row, or {name: "OptimiserChain", 1: {...}, 2: {...}}. */
+/* The record of its only row, or {name: "OptimiserChain", 1: {...}, 2: {...}}. */
 static wb_record *record_of_rule(wb_tree_maker *b, const wb_rule *rule) {
     static const char *const numbers[WB_RULE_LINKS] = {"1", "2", "3", "4", "5", "6"};
     const int links = wb_rule_links(rule);

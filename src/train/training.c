@@ -273,7 +273,9 @@ wb_status wb_training_save(wb_training_progress *t, const wb_train_desc *d, bool
     char why[WB_MESSAGE_BYTES];
     (void)wb_take_error(why, sizeof why);
     if (is_last)
-        return wb_fail(status, "wb_train: all is trained, but the last checkpoint failed: %s", why);
+        return wb_fail(
+            status, "wb_train: the training is complete, but its last checkpoint was not saved: %s",
+            why);
     wb_log_line(WB_LOG_WARN, "wb_train: %s; the training continues without this checkpoint", why);
     return WB_OK;
 }

@@ -223,7 +223,7 @@ static void a_full_disk_costs_no_training(void **state) {
     (void)files_may_have(d.limit);
     wb_log_to(NULL, NULL);
     assert_int_equal(status, WB_ERROR_IO);
-    assert_error(WB_ERROR_IO, "all is trained, but the last checkpoint failed");
+    assert_error(WB_ERROR_IO, "the training is complete, but its last checkpoint was not saved");
     assert_whole(&r);
     end(&r);
     signal(SIGXFSZ, before);
