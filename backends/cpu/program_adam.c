@@ -1,5 +1,5 @@
-/* Adam's step as one loop, for a program that is this and nothing else but what makes its gradient:
- * it reads and writes each array once, where the instructions one by one go through the first cache
+/* Adam's step as one loop, for a program that computes only this step and its gradient. The loop
+ * reads and writes each array once; the separate instructions would go through the first cache
  * fourteen times. */
 #include <string.h>
 

@@ -48,7 +48,7 @@ void watch_close(watch *w);
 bool watch_begin_guard(watch *w);
 void watch_end_guard(watch *w);
 
-/* What the others are told of this process. */
+/* What this process tells the other ranks about itself. */
 watched watch_own(void);
 /* all[r]: what rank r has said. */
 void watch_joined(watch *w, const watched *all);

@@ -1,5 +1,5 @@
-/* The largest of each row, and of each column, for one floating type: as reduce.h, by vectors. A
- * compiler's own lose the rule for NaN, or stay scalar. */
+/* The largest of each row, and of each column, for one floating type: as reduce.h, by vectors. The
+ * compiler's own vector code breaks the rule for NaN, or stays scalar. */
 
 static void TYPE(rows)(int64_t inner, int64_t outer, const void *x, wb_accumulator *max) {
     for (int64_t o = 0; o < outer; o++) {
