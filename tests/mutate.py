@@ -6,12 +6,13 @@
     tests/mutate.py FOLDER list   the fixed list of tests/mutants.py
     tests/mutate.py FOLDER list WORD  those of the list whose name has WORD; printed, not written
 
-FOLDER gets the copy and its build (debug, two jobs, through ccache if it is there).
+FOLDER gets the copy and its build (debug, two jobs, through ccache if it is there), for this run and the next.
 
 A row is broken in its value, in its derivative and, if it has two inputs, in that by the second. Each build breaks one
 thing in many rows at once: those whose tests do not meet, so that what a test notices is its own row. Of the list each
 mutant is built by itself, with the programs that are named there alone. Exits with 1 if something went unnoticed.
 """
+import filecmp
 import os
 import re
 import shutil
@@ -111,10 +112,20 @@ def put(path, text):
 
 
 def copy_tree(folder):
+    """The tree without what was built. Files that are there already and equal stay, so that the build goes on; those that
+    a run before left broken are written again."""
     tree, build = os.path.join(folder, "tree"), os.path.join(folder, "build")
-    shutil.rmtree(tree, ignore_errors=True)
-    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns("build", ".git"),
-                    copy_function=shutil.copy)  # new times: the build may hold a mutant of the run before
+    listed_files = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT).decode().split("\n")
+    files = {f for f in listed_files if os.path.isfile(os.path.join(ROOT, f))}
+    for file in files:
+        name, to = os.path.join(ROOT, file), os.path.join(tree, file)
+        if not os.path.exists(to) or not filecmp.cmp(name, to, shallow=False):
+            os.makedirs(os.path.dirname(to), exist_ok=True)
+            shutil.copy(name, to)
+    for path, _, names in os.walk(tree):
+        for name in names:
+            if os.path.relpath(os.path.join(path, name), tree) not in files:
+                os.remove(os.path.join(path, name))
     launcher = ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
     subprocess.check_call(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DWEBER_BENCH=OFF",
                            "-DWEBER_EXAMPLES=OFF"] + launcher, stdout=subprocess.DEVNULL)

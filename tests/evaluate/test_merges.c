@@ -133,6 +133,17 @@ static void a_sum_over_rows_joins_what_became_of_the_reader(void **state) {
     assert_values(both, 0, 43, 66, 67, 114);
 }
 
+/* The sum of all is known when the program has ended, which sums the columns beside it. */
+static void a_sum_beside_others_is_not_read_in_their_program(void **state) {
+    (void)state;
+    wb_array *x = wb_reshape(wb_vector(1, 2, 3, 6), 2, 2);
+    assert_int_equal(wb_eval(x), WB_OK);
+    wb_array *columns = wb_sum_dims(x, 0), *both = wb_mul(columns, wb_sum(x));
+    assert_int_equal(wb_eval(columns, both), WB_OK);
+    assert_values(columns, 0, 3, 9);
+    assert_values(both, 0, 36, 108);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(gradients_are_those_of_differences, open_scope,
@@ -141,6 +152,7 @@ int main(void) {
                                         close_scope),
         cmocka_unit_test_setup_teardown(a_pending_array_is_set_by_its_own_numbers, open_scope,
                                         close_scope),
-        TEST(a_sum_over_rows_joins_what_became_of_the_reader)};
+        TEST(a_sum_over_rows_joins_what_became_of_the_reader),
+        TEST(a_sum_beside_others_is_not_read_in_their_program)};
     return cmocka_run_group_tests_name("evaluate/test_merges", tests, NULL, NULL);
 }
