@@ -77,7 +77,7 @@ MUTANTS = [
      "return !*path || *path == '.';", "return true;", "optimise/test_update optimise/test_params"),
     # ---- the planner ----
     ("fuse: a side sum may be read in its program", "src/evaluate/fuse.c",
-     "if (wb_value_is_side_sum(t->graph, u, x)) return", "if (false) return",
+     "if (wb_value_is_side_sum(t->graph, u, x))\n", "if (false)\n",
      "evaluate/test_merges"),
     ("fuse: a side sum joins a program that is none any more", "src/evaluate/fuse.c",
      "wb_unit_find(graph, reader);", "reader;", "evaluate/test_merges"),
