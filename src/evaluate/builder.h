@@ -12,6 +12,7 @@ typedef struct wb_builder {
     int64_t command_capacity, argument_count, argument_capacity, offset_capacity, pause_capacity;
     int64_t *first_argument; /* of each command: arguments[] moves while it grows */
     int64_t first_capacity, source_capacity, cost_capacity;
+    int32_t *places;  /* of each value, for emit.c */
     int32_t *tape_of; /* of each value, its place on the tape, or -1; NULL: not needed */
     int64_t scratch_bytes, kept_bytes;
     int64_t keeper_capacity;
@@ -27,11 +28,12 @@ static inline int64_t wb_scratch_aligned(int64_t bytes) {
 
 /* Where scratch memory begins: after the arrays of the workspace, aligned for any library. */
 static inline int64_t wb_scratch_offset(const wb_graph *graph) {
-    return wb_scratch_aligned(graph->workspace_bytes);
+    return wb_scratch_aligned(graph->places.workspace_bytes);
 }
 
 static inline wb_argument wb_scratch_argument(const wb_builder *b) {
-    return (wb_argument){.memory = (uint32_t)(b->graph.leaf_count + b->graph.output_count),
+    return (wb_argument){.memory =
+                             (uint32_t)(b->graph.places.leaf_count + b->graph.places.output_count),
                          .offset_bytes = wb_scratch_offset(&b->graph)};
 }
 

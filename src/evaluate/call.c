@@ -1,4 +1,6 @@
-/* Describes a value that is a library call as a wb_call. */
+/* Describes a value that is a library call as a wb_call.
+ *
+ * Reads the graph. Writes calls with their arguments. */
 #include <stddef.h>
 #include <string.h>
 
@@ -106,26 +108,26 @@ static void batch_offsets(const wb_value *result, const wb_layout *l, int64_t ba
 
 static wb_argument operand(const wb_graph *graph, int32_t v) {
     wb_argument argument = wb_argument_of(graph, v);
-    const wb_value *value = &graph->values[v];
-    argument.offset_bytes +=
-        wb_value_layout(graph, value).offset * (int64_t)wb_dtype_size((wb_dtype)value->dtype);
+    argument.offset_bytes += wb_placed_layout(graph, v).offset *
+                             (int64_t)wb_dtype_size((wb_dtype)graph->values[v].dtype);
     return argument;
 }
 
-static bool matmul_call(const wb_graph *graph, const wb_value *v, wb_matmul_call *call,
+static bool matmul_call(const wb_graph *graph, int32_t number, wb_matmul_call *call,
                         int64_t **offsets) {
-    const wb_value *a = &graph->values[v->small_inputs[0]], *b = &graph->values[v->small_inputs[1]];
+    const wb_value *v = &graph->values[number];
+    const int32_t a = v->small_inputs[0], b = v->small_inputs[1];
     const bool flip_a = v->attributes.product.flags & WB_MATMUL_TRANSPOSE_A,
                flip_b = v->attributes.product.flags & WB_MATMUL_TRANSPOSE_B;
-    const wb_layout layout_a = wb_value_layout(graph, a), layout_b = wb_value_layout(graph, b),
-                    layout_c = wb_value_layout(graph, v);
+    const wb_layout layout_a = wb_placed_layout(graph, a), layout_b = wb_placed_layout(graph, b),
+                    layout_c = wb_placed_layout(graph, number);
     bool stored_a = false, stored_b = false;
     (void)as_columns(&layout_a, &stored_a, &call->lda);
     (void)as_columns(&layout_b, &stored_b, &call->ldb);
     call->transpose_a = flip_a != stored_a;
     call->transpose_b = flip_b != stored_b;
     call->m = v->sizes[0], call->n = v->sizes[1];
-    call->k = a->sizes[flip_a ? 0 : 1];
+    call->k = layout_a.sizes[flip_a ? 0 : 1];
     call->ldc = call->m > 1 ? call->m : 1;
     call->batch = wb_count_sizes(v->ndim - 2, v->sizes + 2);
     if (call->batch == 1) return true;
@@ -167,8 +169,7 @@ bool wb_attention_reads(const wb_layout *layout) {
 static void set_strides(const wb_graph *graph, const wb_value *v, wb_attention_call *call) {
     int64_t *const strides[] = {call->q_strides, call->k_strides, call->v_strides};
     for (int i = 0; i < 3; i++) {
-        const wb_value *x = &graph->values[wb_value_inputs(v)[i]];
-        const wb_layout layout = wb_value_layout(graph, x);
+        const wb_layout layout = wb_placed_layout(graph, wb_value_inputs(v)[i]);
         (void)as_heads(&layout, strides[i]);
     }
 }
@@ -217,16 +218,16 @@ static int32_t result_of(const wb_graph *graph, int32_t call, int number) {
 /* In a body: an array from outside that is neither a carry nor a slice. */
 static bool is_captured(const wb_graph *graph, const wb_argument *a) {
     const wb_body *body = graph->tape->body;
-    if (!body || a->memory >= (uint32_t)graph->leaf_count) return false;
-    const wb_array *given = graph->tape->at[graph->leaves[a->memory]].node;
+    if (!body || a->memory >= (uint32_t)graph->places.leaf_count) return false;
+    const wb_array *given = graph->tape->at[graph->places.leaves[a->memory]].node;
     return given->attributes.part.number >= body->ncarries + body->nslices;
 }
 
 /* True if no result of the plan overwrites it. */
 static bool is_unwritten_leaf(const wb_graph *graph, const wb_argument *a) {
-    if (a->memory >= (uint32_t)graph->leaf_count) return false;
-    for (int32_t o = 0; o < graph->output_count; o++)
-        if (graph->values[graph->outputs[o]].memory == (int32_t)a->memory) return false;
+    if (a->memory >= (uint32_t)graph->places.leaf_count) return false;
+    for (int32_t o = 0; o < graph->places.output_count; o++)
+        if (graph->places.of[graph->places.outputs[o]].memory == (int32_t)a->memory) return false;
     return true;
 }
 
@@ -261,7 +262,7 @@ bool wb_emit_call(const wb_graph *graph, int32_t number, wb_call *call, wb_argum
         row.shape == WB_SHAPE_matmul && v->attributes.product.flags & WB_MATMUL_BF16;
     call->is_fixed = is_fixed(graph, call->kind, arguments);
     take_payload(call, v->payload);
-    if (row.shape == WB_SHAPE_matmul) return matmul_call(graph, v, &call->matmul, offsets);
+    if (row.shape == WB_SHAPE_matmul) return matmul_call(graph, number, &call->matmul, offsets);
     if (row.shape == WB_SHAPE_attention) set_strides(graph, v, &call->attention);
     if (row.shape == WB_SHAPE_index) index_call(graph, v, &call->index);
     return true;

@@ -4,7 +4,9 @@
  * This stage does not rely on the ones before. It goes through the units in the order in which they
  * will run. If an operand is not in memory then, or members cannot be computed in their phases,
  * that is a bug of the library, not of its user. To notice overwritten values costs more, so
- * release builds do it only with WEBER_DEBUG=check. */
+ * release builds do it only with WEBER_DEBUG=check.
+ *
+ * Reads the whole graph. Writes nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,8 @@ typedef struct checker {
 } checker;
 
 static const wb_value *value_at(const checker *c, int32_t v) { return &c->graph->values[v]; }
+static const wb_placement *place_at(const checker *c, int32_t v) { return &c->graph->places.of[v]; }
+static int phase_of(const wb_graph *graph, int32_t v) { return graph->units.of[v].phase; }
 
 static bool fault(const checker *c, int32_t v, const char *what) {
     const wb_value *x = value_at(c, v);
@@ -47,26 +51,29 @@ static bool fault_in(const checker *c, int32_t operand, const char *what, int32_
 /* ---- inside a unit ---- */
 
 /* False for a member whose phase its program does not have. */
-static bool has_phase(const wb_graph *graph, const wb_unit *u, const wb_value *v) {
-    if (!u->reduced) return v->phase == 0 && v->kind != WB_VALUE_REDUCE;
+static bool has_phase(const wb_graph *graph, const wb_unit *u, int32_t member) {
+    const wb_value *v = &graph->values[member];
+    const int phase = phase_of(graph, member);
+    if (!u->reduced) return phase == 0 && v->kind != WB_VALUE_REDUCE;
     const bool is_side_sum = wb_value_is_side_sum(graph, u, v);
     const bool is_row = wb_value_is_row(u, v) && !is_side_sum;
-    if (v->kind == WB_VALUE_REDUCE && !is_side_sum && v->phase == 0) return false;
-    return v->phase < u->phases + is_row;
+    if (v->kind == WB_VALUE_REDUCE && !is_side_sum && phase == 0) return false;
+    return phase < u->phases + is_row;
 }
 
-/* NULL, or why the member v may not read the member x: a row value of phase p is ready before that
+/* NULL, or why the member may not read another one: a row value of phase p is ready before that
  * phase, a full one in it; a reduction gives a row value of the next phase. */
-static const char *why_unreadable(const wb_graph *graph, const wb_unit *u, const wb_value *v,
-                                  const wb_value *x) {
+static const char *why_unreadable(const wb_graph *graph, const wb_unit *u, int32_t member,
+                                  int32_t other) {
+    const wb_value *v = &graph->values[member], *x = &graph->values[other];
     const bool is_side_sum = wb_value_is_side_sum(graph, u, v);
     const bool reduces = v->kind == WB_VALUE_REDUCE;
     const bool is_row = wb_value_is_row(u, v) && !reduces, from_row = wb_value_is_row(u, x);
-    const int computed_in = v->phase - (reduces && !is_side_sum);
+    const int computed_in = phase_of(graph, member) - (reduces && !is_side_sum);
     if (wb_value_is_side_sum(graph, u, x)) return "is known when their program ends";
     if (is_row && !from_row) return "has too many elements for a row";
     if (reduces && from_row) return "is reduced already";
-    return x->phase > computed_in ? "is computed in a later phase" : NULL;
+    return phase_of(graph, other) > computed_in ? "is computed in a later phase" : NULL;
 }
 
 /* ---- memory, where it is watched ---- */
@@ -77,13 +84,14 @@ static int64_t bytes_of(const wb_value *v) {
 
 /* The value whose memory v is written to: the copy that it is part of, or itself. */
 static int32_t holder_of(const checker *c, int32_t v) {
-    return value_at(c, v)->holder >= 0 ? value_at(c, v)->holder : v;
+    return place_at(c, v)->holder >= 0 ? place_at(c, v)->holder : v;
 }
 
 static bool overlap(const checker *c, int32_t a, int32_t b) {
-    const wb_value *x = value_at(c, holder_of(c, a)), *y = value_at(c, holder_of(c, b));
-    return x->memory == y->memory && x->offset_bytes < y->offset_bytes + bytes_of(y) &&
-           y->offset_bytes < x->offset_bytes + bytes_of(x);
+    a = holder_of(c, a), b = holder_of(c, b);
+    const wb_placement *x = place_at(c, a), *y = place_at(c, b);
+    return x->memory == y->memory && x->offset_bytes < y->offset_bytes + bytes_of(value_at(c, b)) &&
+           y->offset_bytes < x->offset_bytes + bytes_of(value_at(c, a));
 }
 
 /* Something else has overwritten the memory of the value: it is lost, and so are the parts that it
@@ -93,14 +101,16 @@ static void lose(checker *c, int32_t owner) {
     c->is_lost[owner] = true;
     for (int i = 0; i < v->ninputs; i++) {
         const int32_t part = value_at(c, wb_value_inputs(v)[i])->base;
-        if (value_at(c, part)->holder == owner) c->is_lost[part] = true;
+        if (place_at(c, part)->holder == owner) c->is_lost[part] = true;
     }
 }
 
-static int64_t entries(const wb_graph *graph) { return graph->leaf_count + graph->output_count; }
+static int64_t entries(const wb_graph *graph) {
+    return graph->places.leaf_count + graph->places.output_count;
+}
 
-static bool is_in_workspace(const wb_graph *graph, const wb_value *v) {
-    return v->memory == entries(graph);
+static bool is_in_workspace(const wb_graph *graph, int32_t v) {
+    return graph->places.of[v].memory == entries(graph);
 }
 
 /* The cell that begins at the offset, which is one of the cuts. */
@@ -120,13 +130,14 @@ static void own(checker *c, int64_t place, int32_t owner) {
 
 static void write(checker *c, int32_t v) {
     const int32_t owner = holder_of(c, v);
-    const wb_value *whole = value_at(c, owner);
-    if (bytes_of(whole) == 0) return;
-    if (!is_in_workspace(c->graph, whole)) {
+    const wb_placement *whole = place_at(c, owner);
+    const int64_t size_bytes = bytes_of(value_at(c, owner));
+    if (size_bytes == 0) return;
+    if (!is_in_workspace(c->graph, owner)) {
         own(c, whole->memory, owner);
         return;
     }
-    const int64_t end = whole->offset_bytes + bytes_of(whole);
+    const int64_t end = whole->offset_bytes + size_bytes;
     for (int64_t i = cell_at(c, whole->offset_bytes); i < c->cut_count && c->cuts[i] < end; i++)
         own(c, entries(c->graph) + i, owner);
 }
@@ -134,7 +145,8 @@ static void write(checker *c, int32_t v) {
 /* A leaf that the program reads element by element may become its result. */
 static bool takes_over(const checker *c, int32_t result, int32_t operand) {
     const wb_value *v = value_at(c, result), *x = value_at(c, operand);
-    return x->kind == WB_VALUE_LEAF && v->memory == x->memory && v->ndim == x->ndim &&
+    return x->kind == WB_VALUE_LEAF && v->ndim == x->ndim &&
+           place_at(c, result)->memory == place_at(c, operand)->memory &&
            memcmp(v->sizes, x->sizes, sizeof *v->sizes * v->ndim) == 0;
 }
 
@@ -148,15 +160,15 @@ typedef struct pair {
 } pair;
 
 static pair runs_together(const wb_graph *graph, int64_t position) {
-    const wb_unit *u = &graph->units[graph->order[position]];
+    const wb_unit *u = &graph->units.at[graph->order.units[position]];
     pair p = {.units = {u}, .count = 1, .position = (int32_t)position};
-    if (u->epilogue >= 0) p.units[p.count++] = &graph->units[u->epilogue];
+    if (u->epilogue >= 0) p.units[p.count++] = &graph->units.at[u->epilogue];
     return p;
 }
 
 static bool is_in(const checker *c, const wb_unit *u, int32_t v) {
-    const int32_t unit = value_at(c, v)->unit;
-    return unit >= 0 && &c->graph->units[unit] == u;
+    const int32_t unit = c->graph->units.of[v].unit;
+    return unit >= 0 && &c->graph->units.at[unit] == u;
 }
 
 /* The call's result is there when the program after it runs. */
@@ -166,22 +178,24 @@ static bool is_made_together(const checker *c, const pair *p, const wb_unit *rea
 
 /* Written by a unit that runs earlier, and not overwritten; a leaf is there from the beginning. */
 static bool is_there(const checker *c, const pair *p, int32_t base) {
-    const wb_value *x = value_at(c, base);
+    const wb_units *units = &c->graph->units;
+    const int32_t unit = units->of[base].unit;
     if (c->is_lost && c->is_lost[base]) return false;
-    if (x->kind == WB_VALUE_LEAF) return true;
-    return x->stored && x->unit >= 0 && c->graph->units[x->unit].position < p->position;
+    if (value_at(c, base)->kind == WB_VALUE_LEAF) return true;
+    return place_at(c, base)->stored && unit >= 0 && units->at[unit].position < p->position;
 }
 
 static bool check_operand(const checker *c, const pair *p, const wb_unit *u, int32_t member,
                           int32_t operand) {
     const wb_value *v = value_at(c, member), *x = value_at(c, operand);
     if (wb_value_is_fused(v) && wb_value_is_fused(x) && is_in(c, u, operand)) {
-        const bool is_map = !u->reduced && v->phase == 0 && x->phase == 0;
-        const char *why = is_map ? NULL : why_unreadable(c->graph, u, v, x);
+        const bool is_map =
+            !u->reduced && phase_of(c->graph, member) == 0 && phase_of(c->graph, operand) == 0;
+        const char *why = is_map ? NULL : why_unreadable(c->graph, u, member, operand);
         return !why || fault_in(c, operand, why, member);
     }
     const wb_value *base = value_at(c, x->base);
-    if (wb_value_is_inline(base) && !base->stored) return true;
+    if (wb_value_is_inline(base) && !place_at(c, x->base)->stored) return true;
     if (is_there(c, p, x->base) || is_made_together(c, p, u, x->base)) return true;
     return fault_in(c, operand, "is not in memory", member);
 }
@@ -189,7 +203,7 @@ static bool check_operand(const checker *c, const pair *p, const wb_unit *u, int
 static bool check_member(const checker *c, const pair *p, const wb_unit *u, int32_t member) {
     const wb_value *v = value_at(c, member);
     if (!is_in(c, u, member)) return fault(c, member, "is listed by another unit");
-    if (wb_value_is_fused(v) && !has_phase(c->graph, u, v))
+    if (wb_value_is_fused(v) && !has_phase(c->graph, u, member))
         return fault(c, member, "has a phase that its program lacks");
     for (int i = 0; i < v->ninputs; i++)
         if (!check_operand(c, p, u, member, wb_value_inputs(v)[i])) return false;
@@ -217,10 +231,10 @@ static bool check_written(const checker *c, const pair *p, int32_t result) {
 /* What the unit writes. */
 static bool watch(checker *c, const pair *p) {
     for (int k = 0; k < p->count; k++)
-        for (int32_t v = c->written[p->units[k] - c->graph->units]; v >= 0; v = c->sibling[v])
+        for (int32_t v = c->written[p->units[k] - c->graph->units.at]; v >= 0; v = c->sibling[v])
             if (!check_written(c, p, v)) return false;
     for (int k = 0; k < p->count; k++)
-        for (int32_t v = c->written[p->units[k] - c->graph->units]; v >= 0; v = c->sibling[v])
+        for (int32_t v = c->written[p->units[k] - c->graph->units.at]; v >= 0; v = c->sibling[v])
             write(c, v);
     return true;
 }
@@ -254,11 +268,11 @@ static int by_offset(const void *a, const void *b) {
 static void cut(checker *c) {
     const wb_graph *graph = c->graph;
     int64_t kept = 0;
-    for (int64_t v = 0; v < graph->count; v++) {
-        const wb_value *value = &graph->values[v];
-        if (!is_in_workspace(graph, value) || value->holder >= 0) continue;
-        c->cuts[c->cut_count++] = value->offset_bytes;
-        c->cuts[c->cut_count++] = value->offset_bytes + bytes_of(value);
+    for (int32_t v = 0; v < graph->count; v++) {
+        const wb_placement *place = place_at(c, v);
+        if (!is_in_workspace(graph, v) || place->holder >= 0) continue;
+        c->cuts[c->cut_count++] = place->offset_bytes;
+        c->cuts[c->cut_count++] = place->offset_bytes + bytes_of(value_at(c, v));
     }
     qsort(c->cuts, (size_t)c->cut_count, sizeof *c->cuts, by_offset);
     for (int64_t i = 0; i < c->cut_count; i++)
@@ -270,11 +284,12 @@ static void list_written(checker *c) {
     const wb_graph *graph = c->graph;
     for (int32_t v = 0; v < graph->count; v++) {
         const wb_value *value = value_at(c, v);
+        const int32_t unit = graph->units.of[v].unit;
         if (value->kind == WB_VALUE_LEAF)
             write(c, v);
-        else if (value->base == v && value->stored && value->unit >= 0) {
-            c->sibling[v] = c->written[value->unit];
-            c->written[value->unit] = v;
+        else if (value->base == v && place_at(c, v)->stored && unit >= 0) {
+            c->sibling[v] = c->written[unit];
+            c->written[unit] = v;
         }
     }
 }
@@ -291,7 +306,7 @@ static bool begin_to_watch(checker *c) {
     c->is_lost = wb_alloc((size_t)graph->count + 1);
     c->cuts = wb_alloc(sizeof *c->cuts * 2 * (size_t)(graph->count + 1));
     c->sibling = list_of_none(graph->count);
-    c->written = list_of_none(graph->unit_count);
+    c->written = list_of_none(graph->units.count);
     c->owners = list_of_none(entries(graph) + 2 * graph->count);
     if (!c->is_lost || !c->cuts || !c->sibling || !c->written || !c->owners) return false;
     cut(c);
@@ -309,9 +324,9 @@ static void end(checker *c) {
 
 /* The results of the plan are in memory when it has run. */
 static bool check_outputs(const checker *c) {
-    const pair all = {.position = (int32_t)c->graph->order_count};
-    for (int32_t o = 0; o < c->graph->output_count; o++) {
-        const int32_t v = c->graph->outputs[o];
+    const pair all = {.position = (int32_t)c->graph->order.count};
+    for (int32_t o = 0; o < c->graph->places.output_count; o++) {
+        const int32_t v = c->graph->places.outputs[o];
         if (!is_there(c, &all, v)) return fault(c, v, "leaves the plan, but is not in memory");
     }
     return true;
@@ -320,7 +335,7 @@ static bool check_outputs(const checker *c) {
 bool wb_graph_check(const wb_graph *graph) {
     checker c = {.graph = graph};
     bool is_right = !watches_memory() || begin_to_watch(&c);
-    for (int64_t i = 0; is_right && i < graph->order_count; i++) is_right = check_position(&c, i);
+    for (int64_t i = 0; is_right && i < graph->order.count; i++) is_right = check_position(&c, i);
     is_right = is_right && check_outputs(&c);
     end(&c);
     return is_right;

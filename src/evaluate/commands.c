@@ -1,4 +1,7 @@
-/* The units of a plan as commands, in order, and what the host does between them. */
+/* The units of a plan as commands, in order, and what the host does between them.
+ *
+ * Reads the graph. Writes the plan's commands, their arguments, costs and sources, what they keep,
+ * and pauses. */
 #include <string.h>
 
 #include "array/origin.h"
@@ -83,7 +86,7 @@ static const char *name_of(const wb_builder *b, const wb_unit *u) {
 
 static bool plan_program(wb_builder *b, const wb_unit *u) {
     wb_emitted emitted;
-    if (!wb_emit_program(&b->graph, u, 0, &emitted)) return false;
+    if (!wb_emit_program(&b->graph, b->places, u, 0, &emitted)) return false;
     emitted.program.is_update = u->is_update;
     return add_program(b, &emitted, name_of(b, u));
 }
@@ -105,8 +108,9 @@ static int rows_of(const wb_value *v) { return v->op == WB_OP_matmul ? 1 : v->nd
 
 /* Leaves may begin at any address, and so may results of a body, which are one step of many. */
 static bool is_aligned(const wb_builder *b, const wb_argument *a) {
-    const int32_t outputs = b->graph.tape->body ? b->graph.output_count : 0;
-    return a->memory >= (uint32_t)(b->graph.leaf_count + outputs) && a->offset_bytes % 64 == 0;
+    const int32_t outputs = b->graph.tape->body ? b->graph.places.output_count : 0;
+    return a->memory >= (uint32_t)(b->graph.places.leaf_count + outputs) &&
+           a->offset_bytes % 64 == 0;
 }
 
 static bool same_place(const wb_argument *a, const wb_argument *b) {
@@ -129,7 +133,9 @@ static void tell_result(const wb_builder *b, const wb_unit *u, const wb_argument
 static void *lower_fused(wb_builder *b, const wb_unit *u, wb_call *call, const wb_argument *result,
                          wb_emitted *emitted) {
     const wb_value *v = &b->graph.values[u->members[0]];
-    if (!wb_emit_program(&b->graph, &b->graph.units[u->epilogue], rows_of(v), emitted)) return NULL;
+    if (!wb_emit_program(&b->graph, b->places, &b->graph.units.at[u->epilogue], rows_of(v),
+                         emitted))
+        return NULL;
     tell_result(b, u, result, emitted, call);
     void *kernel =
         wb_kernel_of_call(&b->kernels, b->plan->device, call, &emitted->program, emitted->split);
@@ -154,14 +160,14 @@ static bool call_with_epilogue(wb_builder *b, const wb_unit *u, wb_call *call,
     /* the backend does not fuse here: one after the other */
     kernel = wb_kernel_of_call(&b->kernels, b->plan->device, call, NULL, 0);
     return add_command(b, kernel, arguments, count, NULL, what) && note_cost(b, call, NULL) &&
-           (u->epilogue < 0 || plan_program(b, &b->graph.units[u->epilogue]));
+           (u->epilogue < 0 || plan_program(b, &b->graph.units.at[u->epilogue]));
 }
 
 static bool copy_base(wb_builder *b, int32_t number) {
-    const wb_value *v = &b->graph.values[number];
-    const wb_layout layout = wb_value_layout(&b->graph, v);
+    const int32_t from = b->graph.values[number].small_inputs[0];
+    const wb_layout layout = wb_placed_layout(&b->graph, number);
     wb_emitted emitted;
-    return wb_emit_copy(&b->graph, v->small_inputs[0], number, &layout, &emitted) &&
+    return wb_emit_copy(&b->graph, b->places, from, number, &layout, &emitted) &&
            add_program(b, &emitted, "copy");
 }
 
@@ -226,11 +232,13 @@ static int64_t waits_of(const wb_builder *b, int32_t value) {
 }
 
 static int64_t waits_of_unit(const wb_builder *b, const wb_unit *u) {
+    const wb_placements *places = &b->graph.places;
     int64_t wanted = 0;
     for (int64_t m = 0; m < u->member_count; m++) {
         const wb_value *v = &b->graph.values[u->members[m]];
         const int32_t base = wb_value_base(&b->graph, u->members[m]);
-        const bool in_place = v->stored && b->graph.values[base].memory < b->graph.leaf_count;
+        const bool in_place =
+            places->of[u->members[m]].stored && places->of[base].memory < places->leaf_count;
         if (in_place) return b->under_way_count;
         /* the second operand of a collective is the collective before it: it only fixes the
          * order */
@@ -245,14 +253,15 @@ static int64_t waits_of_unit(const wb_builder *b, const wb_unit *u) {
 static bool wait_before(wb_builder *b, const wb_unit *u) {
     if (b->under_way_count == 0) return true;
     int64_t wanted = waits_of_unit(b, u);
-    if (u->epilogue >= 0) wanted = larger(wanted, waits_of_unit(b, &b->graph.units[u->epilogue]));
+    if (u->epilogue >= 0)
+        wanted = larger(wanted, waits_of_unit(b, &b->graph.units.at[u->epilogue]));
     return wait_for_first(b, wanted);
 }
 
 static bool plan_collective(wb_builder *b, int32_t number) {
     const int32_t input = b->graph.values[number].small_inputs[0];
     const wb_value *x = &b->graph.values[input];
-    const int64_t offset = wb_value_layout(&b->graph, x).offset;
+    const int64_t offset = wb_placed_layout(&b->graph, input).offset;
     wb_plan_pause *pause = add_pause(b, number);
     if (!pause) return false;
     pause->from = wb_argument_of(&b->graph, input);
@@ -286,7 +295,7 @@ static bool plan_call(wb_builder *b, const wb_unit *u) {
 
 static bool copy_into(wb_builder *b, int32_t from, int32_t to, const wb_layout *layout) {
     wb_emitted emitted;
-    return wb_emit_copy(&b->graph, from, to, layout, &emitted) &&
+    return wb_emit_copy(&b->graph, b->places, from, to, layout, &emitted) &&
            add_program(b, &emitted, wb_op_name((wb_op)b->graph.values[to].op));
 }
 
@@ -301,14 +310,14 @@ static bool plan_join(wb_builder *b, int32_t number) {
     if (v->op == WB_OP_pad && !fill(b, number, v->attributes.pad.value)) return false;
     if (v->op == WB_OP_slice_put && !fill(b, number, 0)) return false;
     int64_t start = v->op == WB_OP_concat ? 0 : v->attributes.slice.start;
-    const wb_layout whole = wb_value_layout(&b->graph, v);
+    const wb_layout whole = wb_placed_layout(&b->graph, number);
     const int64_t step = v->op == WB_OP_slice_put ? v->attributes.slice.step : 1;
     for (int i = 0; i < v->ninputs; i++) {
         const int32_t from = wb_value_inputs(v)[i];
         const int64_t size = b->graph.values[from].sizes[dim];
         wb_layout part;
         wb_layout_slice(&whole, dim, start, size, step, &part);
-        if (b->graph.values[from].holder != number && !copy_into(b, from, number, &part))
+        if (b->graph.places.of[from].holder != number && !copy_into(b, from, number, &part))
             return false;
         start += size;
     }
@@ -328,7 +337,7 @@ static bool plan_unit(wb_builder *b, const wb_unit *u) {
     const wb_value *v = &b->graph.values[first];
     if (v->kind == WB_VALUE_JOIN) return plan_join(b, first);
     const wb_value *x = &b->graph.values[v->small_inputs[0]];
-    if (b->graph.values[x->base].holder == first) return true;
+    if (b->graph.places.of[x->base].holder == first) return true;
     const wb_layout dense = wb_layout_dense(x->ndim, x->sizes); /* the same order in x's sizes */
     return copy_into(b, v->small_inputs[0], first, &dense);
 }
@@ -369,10 +378,11 @@ static bool note_sources(wb_builder *b, const wb_unit *u, int64_t first) {
 bool wb_plan_units(wb_builder *b) {
     const wb_graph *graph = &b->graph;
     int64_t first = 0;
-    if (!list_places(b)) return false;
-    for (int64_t i = 0; i < graph->order_count; i++) {
+    b->places = wb_alloc(sizeof *b->places * (size_t)(graph->count + 1));
+    if (!b->places || !list_places(b)) return false;
+    for (int64_t i = 0; i < graph->order.count; i++) {
         const int32_t command = b->plan->command_count;
-        const wb_unit *u = &graph->units[graph->order[i]];
+        const wb_unit *u = &graph->units.at[graph->order.units[i]];
         if (!wait_before(b, u) || !plan_unit(b, u) || !note_sources(b, u, command)) return false;
         if (wb_graph_is_concurrent(graph, i, &first))
             b->plan->commands[command].is_concurrent = true;

@@ -1,5 +1,7 @@
 /* Avoids copies: a value that a program computes, and only a concat reads, is stored where the
- * concat would put it; so is a value that only a reordering copy reads. */
+ * concat would put it; so is a value that only a reordering copy reads.
+ *
+ * Reads values, readers and units. Writes holders, and layouts of placements. */
 #include "base/memory.h"
 #include "evaluate/graph.h"
 
@@ -9,15 +11,14 @@ enum { LEAST_RUN = 16 };
 
 /* True if the copy reads v once, as a whole, and nobody else but v's own program reads it. */
 static bool is_alone(const wb_graph *graph, int32_t v, int32_t copy) {
-    const int32_t unit = graph->values[v].unit;
+    const int32_t unit = graph->units.of[v].unit;
     int64_t count;
     const int32_t *readers = wb_value_readers(graph, v, &count);
     int times = 0;
     for (int64_t i = 0; i < count; i++) {
-        const wb_value *reader = &graph->values[readers[i]];
         if (readers[i] == copy)
             times++;
-        else if (reader->unit != unit)
+        else if (graph->units.of[readers[i]].unit != unit)
             return false;
     }
     return times == 1;
@@ -25,9 +26,10 @@ static bool is_alone(const wb_graph *graph, int32_t v, int32_t copy) {
 
 static bool may_move(const wb_graph *graph, int32_t number, int32_t copy) {
     const wb_value *v = &graph->values[number];
-    const int32_t unit = v->unit;
-    return v->kind == WB_VALUE_ELEMENT && v->base == number && v->layout < 0 && v->output < 0 &&
-           v->holder < 0 && unit >= 0 && graph->units[unit].kind == WB_UNIT_PROGRAM &&
+    const wb_placement *place = &graph->places.of[number];
+    const int32_t unit = graph->units.of[number].unit;
+    return v->kind == WB_VALUE_ELEMENT && v->base == number && v->layout < 0 && place->output < 0 &&
+           place->holder < 0 && unit >= 0 && graph->units.at[unit].kind == WB_UNIT_PROGRAM &&
            v->dtype == graph->values[copy].dtype && is_alone(graph, number, copy);
 }
 
@@ -40,12 +42,13 @@ static bool is_in_runs(const wb_value *v, const wb_layout *layout) {
 
 /* False when out of memory. */
 static bool move(wb_graph *graph, int32_t number, int32_t copy, const wb_layout *layout) {
-    wb_value *v = &graph->values[number];
+    const wb_value *v = &graph->values[number];
+    wb_placements *places = &graph->places;
     if (!may_move(graph, number, copy) || !is_in_runs(v, layout)) return true;
-    if (!WB_GROW(graph->layouts, graph->layout_count, graph->layout_capacity)) return false;
-    v->holder = copy;
-    v->layout = (int32_t)graph->layout_count;
-    graph->layouts[graph->layout_count++] = *layout;
+    if (!WB_GROW(places->layouts, places->layout_count, places->layout_capacity)) return false;
+    places->of[number].holder = copy;
+    places->of[number].layout = (int32_t)places->layout_count;
+    places->layouts[places->layout_count++] = *layout;
     return true;
 }
 
@@ -98,7 +101,7 @@ bool wb_graph_spare_copies(wb_graph *graph) {
         const bool is_copy = v->kind == WB_VALUE_VIEW && v->base == n;
         if (v->op == WB_OP_concat && v->kind == WB_VALUE_JOIN && !move_parts(graph, n))
             return false;
-        if (is_copy && v->unit >= 0 && !move_into_order(graph, n)) return false;
+        if (is_copy && graph->units.of[n].unit >= 0 && !move_into_order(graph, n)) return false;
     }
     return true;
 }

@@ -1,4 +1,6 @@
-/* Units as programs over their operands' layouts. */
+/* Units as programs over their operands' layouts.
+ *
+ * Reads the graph. Writes programs with their arguments. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +10,8 @@
 
 typedef struct emitter {
     const wb_graph *graph;
+    int32_t
+        *places; /* of each value, where it would be in `known`, whatever programs came before */
     const wb_unit *unit;
     int32_t number; /* of the unit; -1 for copies */
     wb_emitted *out;
@@ -58,8 +62,8 @@ static int access_new(emitter *e, wb_access access) {
 }
 
 wb_argument wb_argument_of(const wb_graph *graph, int32_t v) {
-    const wb_value *base = &graph->values[wb_value_base(graph, v)];
-    return (wb_argument){.memory = (uint32_t)base->memory, .offset_bytes = base->offset_bytes};
+    const wb_placement *place = &graph->places.of[wb_value_base(graph, v)];
+    return (wb_argument){.memory = (uint32_t)place->memory, .offset_bytes = place->offset_bytes};
 }
 
 /* How the program reads or writes value v when its elements lie as layout says; sizes of 1
@@ -76,9 +80,8 @@ static int access_to(emitter *e, int32_t v, const wb_layout *layout) {
 
 /* ---- operands ---- */
 
-/* The graph's list says where a value would be, whatever programs came before. */
 static struct known *find_known(const emitter *e, int32_t v) {
-    const int32_t at = v < 0 ? 0 : e->graph->known[v];
+    const int32_t at = v < 0 ? 0 : e->places[v];
     return at < e->known_count && e->known[at].value == v ? &e->known[at] : NULL;
 }
 
@@ -86,13 +89,14 @@ static struct known *known_value(emitter *e, int32_t v) {
     struct known *k = find_known(e, v);
     if (k) return k;
     if (!WB_GROW(e->known, e->known_count, e->known_capacity)) return NULL;
-    e->graph->known[v] = (int32_t)e->known_count;
+    e->places[v] = (int32_t)e->known_count;
     e->known[e->known_count] = (struct known){v, WB_NO_VALUE, WB_NO_VALUE, WB_NO_VALUE, 0};
     return &e->known[e->known_count++];
 }
 
 /* iota and random numbers: an access without memory gives the number of the element. */
-static uint16_t emit_source(emitter *e, const wb_value *v, bool row) {
+static uint16_t emit_source(emitter *e, int32_t number, bool row) {
+    const wb_value *v = &e->graph->values[number];
     wb_access access = {.argument = WB_NO_VALUE};
     int64_t dense[WB_MAX_DIMS];
     wb_dense_strides(v->ndim, v->sizes, dense);
@@ -108,21 +112,22 @@ static uint16_t emit_source(emitter *e, const wb_value *v, bool row) {
     if (a < 0) return WB_NO_VALUE;
     i.index = (uint16_t)a;
     i.row = row;
-    i.constant = v->op == WB_OP_iota ? 0 : v->late;
+    i.constant = v->op == WB_OP_iota ? 0 : e->graph->places.of[number].late;
     return instruction(e, i);
 }
 
-static uint16_t emit_constant(emitter *e, const wb_value *v) {
+static uint16_t emit_constant(emitter *e, int32_t number) {
+    const wb_value *v = &e->graph->values[number];
     const wb_code code = v->kind == WB_VALUE_LATE ? WB_CODE_late : WB_CODE_constant;
     wb_instruction i = blank(code, wb_register_of((wb_dtype)v->dtype));
     i.constant = v->constant;
-    if (v->kind == WB_VALUE_LATE) i.index = (uint16_t)v->late;
+    if (v->kind == WB_VALUE_LATE) i.index = (uint16_t)e->graph->places.of[number].late;
     return instruction(e, i);
 }
 
 static uint16_t emit_load(emitter *e, int32_t number, bool row) {
     const wb_value *v = &e->graph->values[number];
-    const wb_layout layout = wb_value_layout(e->graph, v);
+    const wb_layout layout = wb_placed_layout(e->graph, number);
     const int a = access_to(e, number, &layout);
     if (a < 0) return WB_NO_VALUE;
     wb_instruction i = blank(WB_CODE_load, wb_register_of((wb_dtype)v->dtype));
@@ -131,8 +136,13 @@ static uint16_t emit_load(emitter *e, int32_t number, bool row) {
     return instruction(e, i);
 }
 
-static bool is_member(const emitter *e, const wb_value *v) {
-    return wb_value_is_fused(v) && v->unit == e->number;
+static bool is_member(const emitter *e, int32_t v) {
+    return wb_value_is_fused(&e->graph->values[v]) && e->graph->units.of[v].unit == e->number;
+}
+
+/* An iota or random numbers that the program computes itself. */
+static bool is_computed_here(const emitter *e, int32_t v) {
+    return e->graph->values[v].kind == WB_VALUE_SOURCE && !e->graph->places.of[v].stored;
 }
 
 static uint16_t spread(emitter *e, uint16_t row_value, int phase) {
@@ -151,13 +161,13 @@ static uint16_t operand(emitter *e, int32_t v, bool row) {
     uint16_t *place = row ? &k->row : &k->full;
     if (*place != WB_NO_VALUE) return *place;
     uint16_t made;
-    if (is_member(e, value)) { /* a row value that is used as a full value */
+    if (is_member(e, v)) { /* a row value that is used as a full value */
         if (k->row == WB_NO_VALUE) return WB_NO_VALUE;
-        made = spread(e, k->row, value->phase);
+        made = spread(e, k->row, e->graph->units.of[v].phase);
     } else if (value->kind == WB_VALUE_CONSTANT || value->kind == WB_VALUE_LATE)
-        made = emit_constant(e, value);
-    else if (value->kind == WB_VALUE_SOURCE && !value->stored)
-        made = emit_source(e, value, row);
+        made = emit_constant(e, v);
+    else if (is_computed_here(e, v))
+        made = emit_source(e, v, row);
     else
         made = emit_load(e, v, row);
     k = known_value(e, v);
@@ -227,7 +237,7 @@ static bool emit_member(emitter *e, int32_t number) {
     if (type_class == WB_CLASS_COMPARE) i.type = (uint8_t)wb_register_of((wb_dtype)first->dtype);
     i.row = row;
     i.is_step = v->is_step;
-    i.phase = v->phase;
+    i.phase = e->graph->units.of[number].phase;
     /* halves and f32 share registers */
     const bool is_alias = v->op == WB_OP_cast && v->dtype != WB_U8 && i.from == i.type;
     uint16_t made = is_alias ? i.in[0] : instruction(e, i);
@@ -255,31 +265,33 @@ static bool emit_store_at(emitter *e, wb_code code, uint16_t source, int32_t to,
 
 /* A value that takes over memory which several phases read is stored in the last phase; it is
  * computed again there, unless registers still hold it. */
-static int store_phase(const emitter *e, const wb_value *v, bool row) {
-    const bool takes_over = v->output >= 0 && v->memory < e->graph->leaf_count;
-    return takes_over && !row && e->unit->reduced ? e->unit->phases - 1 : v->phase;
+static int store_phase(const emitter *e, int32_t v, bool row) {
+    const wb_placements *places = &e->graph->places;
+    const bool takes_over = places->of[v].output >= 0 && places->of[v].memory < places->leaf_count;
+    return takes_over && !row && e->unit->reduced ? e->unit->phases - 1
+                                                  : e->graph->units.of[v].phase;
 }
 
 static bool emit_store(emitter *e, int32_t number) {
     const wb_value *v = &e->graph->values[number];
-    if (!v->stored) return true;
+    if (!e->graph->places.of[number].stored) return true;
     const bool is_source = !wb_value_is_fused(v);
     const bool is_side_sum = !is_source && wb_value_is_side_sum(e->graph, e->unit, v);
     const bool row = !is_source && !is_side_sum && wb_value_is_row(e->unit, v);
     uint16_t source;
     if (v->kind == WB_VALUE_SOURCE)
-        source = emit_source(e, v, false);
+        source = emit_source(e, number, false);
     else if (is_source)
-        source = emit_constant(e, v);
+        source = emit_constant(e, number);
     else if (is_side_sum)
         source = operand(e, v->small_inputs[0], false);
     else {
         const struct known *k = known_value(e, number);
         source = !k ? WB_NO_VALUE : row ? k->row : k->full;
     }
-    const wb_layout layout = wb_value_layout(e->graph, v);
+    const wb_layout layout = wb_placed_layout(e->graph, number);
     const wb_code code = is_side_sum ? WB_CODE_side_sum : WB_CODE_store;
-    const int phase = is_side_sum ? v->phase : store_phase(e, v, row);
+    const int phase = is_side_sum ? e->graph->units.of[number].phase : store_phase(e, number, row);
     if (!emit_store_at(e, code, source, number, &layout, row, phase)) return false;
     struct known *k = known_value(e, number);
     if (k) k->stored = (uint16_t)(e->out->program.naccesses - 1);
@@ -294,8 +306,7 @@ static wb_operand operand_of(const emitter *e, int32_t v) {
     const uint16_t made = !k ? WB_NO_VALUE : k->full != WB_NO_VALUE ? k->full : k->row;
     if (made == WB_NO_VALUE) return (wb_operand){.kind = WB_OPERAND_NONE};
     const wb_value *value = &e->graph->values[v];
-    if (is_member(e, value) || (value->kind == WB_VALUE_SOURCE && !value->stored))
-        return (wb_operand){WB_OPERAND_VALUE, made};
+    if (is_member(e, v) || is_computed_here(e, v)) return (wb_operand){WB_OPERAND_VALUE, made};
     if (value->kind == WB_VALUE_CONSTANT || value->kind == WB_VALUE_LATE)
         return (wb_operand){WB_OPERAND_NUMBER, made};
     return (wb_operand){WB_OPERAND_ARRAY, e->out->program.instructions[made].index};
@@ -331,7 +342,7 @@ static bool claim(emitter *e, const wb_named_node *named, uint8_t owner) {
             const int32_t input = v->small_inputs[i];
             if (is_listed(named->in, WB_CALLABLE_INPUTS, input)) continue;
             struct known *from = find_known(e, input);
-            if (!is_member(e, &e->graph->values[input]) || from->owner == owner) continue;
+            if (!is_member(e, input) || from->owner == owner) continue;
             if (from->owner) return false;
             from->owner = owner;
         }
@@ -406,7 +417,7 @@ static emitter start(const wb_graph *graph, const wb_unit *unit, int ndim, const
     *out = (wb_emitted){.program = {.ndim = ndim, .phases = 1}};
     emitter e = {.graph = graph,
                  .unit = unit,
-                 .number = unit ? (int32_t)(unit - graph->units) : -1,
+                 .number = unit ? (int32_t)(unit - graph->units.at) : -1,
                  .out = out,
                  .ndim = ndim};
     for (int d = 0; d < ndim; d++) out->program.sizes[d] = e.sizes[d] = sizes[d];
@@ -421,8 +432,10 @@ static bool finish(emitter *e, bool emitted, int keep) {
     return emitted;
 }
 
-bool wb_emit_program(const wb_graph *graph, const wb_unit *unit, int keep, wb_emitted *out) {
+bool wb_emit_program(const wb_graph *graph, int32_t *places, const wb_unit *unit, int keep,
+                     wb_emitted *out) {
     emitter e = start(graph, unit, unit->ndim, unit->sizes, out);
+    e.places = places;
     out->program.reduced = unit->reduced;
     out->program.phases = unit->phases;
     bool emitted = true;
@@ -436,10 +449,11 @@ bool wb_emit_program(const wb_graph *graph, const wb_unit *unit, int keep, wb_em
     return finish(&e, emitted, keep);
 }
 
-bool wb_emit_copy(const wb_graph *graph, int32_t from, int32_t to, const wb_layout *layout,
-                  wb_emitted *out) {
+bool wb_emit_copy(const wb_graph *graph, int32_t *places, int32_t from, int32_t to,
+                  const wb_layout *layout, wb_emitted *out) {
     const wb_value *v = &graph->values[from];
     emitter e = start(graph, NULL, v->ndim, v->sizes, out);
+    e.places = places;
     uint16_t value = operand(&e, from, false);
     const wb_register have = wb_register_of((wb_dtype)v->dtype),
                       want = wb_register_of((wb_dtype)graph->values[to].dtype);
@@ -457,7 +471,7 @@ bool wb_emit_fill(const wb_graph *graph, int32_t to, double number, wb_emitted *
     wb_instruction i = blank(WB_CODE_constant, wb_register_of((wb_dtype)v->dtype));
     i.constant = number;
     const uint16_t value = instruction(&e, i);
-    const wb_layout layout = wb_value_layout(graph, v);
+    const wb_layout layout = wb_placed_layout(graph, to);
     return finish(&e, emit_store_at(&e, WB_CODE_store, value, to, &layout, false, 0), 0);
 }
 

@@ -15,13 +15,15 @@ typedef struct wb_emitted {
     int64_t instruction_capacity, access_capacity;
 } wb_emitted;
 
-/* Writes the unit as a program. keep: this many leading dimensions of its domain are not joined
- * with others; 0: any may be. */
-bool wb_emit_program(const wb_graph *graph, const wb_unit *unit, int keep, wb_emitted *out);
+/* Writes the unit as a program. places: a number for each value of the graph, 0 before the first
+ * program, which only these functions read and write. keep: this many leading dimensions of its
+ * domain are not joined with others; 0: any may be. */
+bool wb_emit_program(const wb_graph *graph, int32_t *places, const wb_unit *unit, int keep,
+                     wb_emitted *out);
 /* Writes a program that copies the elements of value `from` into value `to`, to the places that
  * `layout`, of the same sizes, gives. */
-bool wb_emit_copy(const wb_graph *graph, int32_t from, int32_t to, const wb_layout *layout,
-                  wb_emitted *out);
+bool wb_emit_copy(const wb_graph *graph, int32_t *places, int32_t from, int32_t to,
+                  const wb_layout *layout, wb_emitted *out);
 bool wb_emit_fill(const wb_graph *graph, int32_t to, double number, wb_emitted *out);
 void wb_emitted_release(wb_emitted *emitted);
 /* The memory of a value, with the offset of its first element. */

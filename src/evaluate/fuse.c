@@ -17,7 +17,9 @@
  *
  * Before a value joins, or two programs become one, this file checks shapes and phases without
  * changing any value, and asks the graph of units whether another unit is between them. Only if all
- * answers are yes is the graph changed. */
+ * answers are yes is the graph changed.
+ *
+ * Reads the tape's device and values. Writes units, and the membership of each value. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -33,7 +35,8 @@ enum {
 static int64_t size_at(const wb_value *v, int d) { return d < v->ndim ? v->sizes[d] : 1; }
 static int64_t domain_at(const wb_unit *u, int d) { return d < u->ndim ? u->sizes[d] : 1; }
 
-static wb_unit *unit_at(const wb_graph *graph, int32_t u) { return &graph->units[u]; }
+static wb_unit *unit_at(const wb_graph *graph, int32_t u) { return &graph->units.at[u]; }
+static wb_membership *membership(const wb_graph *graph, int32_t v) { return &graph->units.of[v]; }
 
 bool wb_value_is_full(const wb_unit *u, const wb_value *v) {
     const int ndim = u->ndim > v->ndim ? u->ndim : v->ndim;
@@ -56,18 +59,19 @@ bool wb_value_is_row(const wb_unit *unit, const wb_value *v) {
 /* ---- units ---- */
 
 static int32_t new_unit(wb_graph *graph, wb_unit_kind kind, int32_t member) {
-    if (!WB_GROW(graph->units, graph->unit_count, graph->unit_capacity)) return -1;
-    const int32_t number = (int32_t)graph->unit_count++;
+    wb_units *units = &graph->units;
+    if (!WB_GROW(units->at, units->count, units->capacity)) return -1;
+    const int32_t number = (int32_t)units->count++;
     wb_unit *u = unit_at(graph, number);
     *u = (wb_unit){
         .kind = kind, .last = member, .epilogue = -1, .fused_into = -1, .merged_into = -1};
     if (wb_value_is_inline(&graph->values[member]))
-        wb_unit_put_first(graph, number); /* other values of the program read it already */
+        wb_unit_put_first(units, number); /* other values of the program read it already */
     else
-        wb_unit_put_last(graph, number);
+        wb_unit_put_last(units, number);
     if (!WB_GROW(u->members, u->member_count, u->member_capacity)) return -1;
     u->members[u->member_count++] = member;
-    graph->values[member].unit = number;
+    units->of[member].unit = number;
     return wb_unit_need_inputs(graph, number, member) ? number : -1;
 }
 
@@ -96,21 +100,21 @@ static bool may_be_side_sum(const wb_graph *graph, const wb_unit *u, const wb_va
 }
 
 static void note_reader(wb_graph *graph, int32_t unit, const wb_value *v) {
-    for (int i = 0; i < v->ninputs; i++) graph->values[v->small_inputs[i]].reader = unit + 1;
+    for (int i = 0; i < v->ninputs; i++) graph->units.of[v->small_inputs[i]].reader = unit + 1;
 }
 
 int32_t wb_unit_new_program(wb_graph *graph, int32_t member) {
     const int32_t number = new_unit(graph, WB_UNIT_PROGRAM, member);
     if (number < 0) return -1;
     wb_unit *u = unit_at(graph, number);
-    wb_value *v = &graph->values[member];
+    const wb_value *v = &graph->values[member];
     const bool reduces = v->kind == WB_VALUE_REDUCE;
     const wb_value *domain = reduces ? &graph->values[v->small_inputs[0]] : v;
     u->ndim = domain->ndim;
     memcpy(u->sizes, domain->sizes, sizeof u->sizes);
     if (reduces) u->reduced = mask_of(graph, v);
     u->phases = 1;
-    v->phase = reduces;
+    membership(graph, member)->phase = reduces;
     note_reader(graph, number, v);
     return number;
 }
@@ -129,17 +133,17 @@ static trial trial_of(const wb_graph *graph, int32_t unit) {
     return (trial){.graph = graph, .unit = unit_at(graph, unit), .a = unit, .b = unit};
 }
 
-static bool is_inside(const trial *t, const wb_value *x) {
-    return wb_value_is_fused(x) && (x->unit == t->a || x->unit == t->b);
+static bool is_inside(const trial *t, int32_t v) {
+    const int32_t unit = membership(t->graph, v)->unit;
+    return wb_value_is_fused(&t->graph->values[v]) && (unit == t->a || unit == t->b);
 }
 
 static int phase_in(const trial *t, const wb_value *v) {
     int phase = 0;
     for (int i = 0; i < v->ninputs; i++) {
         const int32_t input = wb_value_inputs(v)[i];
-        const wb_value *x = &t->graph->values[input];
-        const int of_input = t->phases ? t->phases[input] : x->phase;
-        if (is_inside(t, x) && of_input > phase) phase = of_input;
+        const int of_input = t->phases ? t->phases[input] : membership(t->graph, input)->phase;
+        if (of_input > phase && is_inside(t, input)) phase = of_input;
     }
     const bool is_side_sum = wb_value_is_side_sum(t->graph, t->unit, v);
     return v->kind == WB_VALUE_REDUCE && !is_side_sum ? phase + 1 : phase;
@@ -225,7 +229,7 @@ static const char *domain_misfit(const wb_graph *graph, const wb_unit *u, const 
 
 /* Every input of v that other units compute can come before the unit. */
 static bool inputs_may_come(wb_graph *graph, int32_t number, const wb_value *v, wb_question *q) {
-    wb_ask_before(graph, number, q);
+    wb_ask_before(&graph->units, number, q);
     for (int i = 0; i < v->ninputs; i++) {
         const int32_t unit = wb_value_unit(graph, wb_value_inputs(v)[i]);
         if (unit >= 0 && unit != number && !wb_may_come(q, unit)) return false;
@@ -253,14 +257,14 @@ static const char *why_apart(wb_graph *graph, int32_t number, const wb_value *v,
 /* After why_apart said NULL. False when out of memory. */
 static bool join(wb_graph *graph, int32_t number, int32_t member, wb_question *q) {
     wb_unit *u = unit_at(graph, number);
-    wb_value *v = &graph->values[member];
+    const wb_value *v = &graph->values[member];
     if (!WB_GROW(u->members, u->member_count, u->member_capacity)) return false;
     wb_move_before(q);
     const int phase = wb_phase_in(graph, number, v);
     u->members[u->member_count++] = member;
     u->last = member;
-    v->unit = number;
-    v->phase = (uint8_t)phase;
+    membership(graph, member)->unit = number;
+    membership(graph, member)->phase = (uint8_t)phase;
     note_reader(graph, number, v);
     if (!u->reduced && v->kind == WB_VALUE_REDUCE) u->reduced = mask_of(graph, v);
     u->phases = wb_phases_with(graph, u, v, phase);
@@ -277,9 +281,9 @@ static int32_t unit_to_join(const wb_graph *graph, int32_t input) {
 /* The program that last read the operand of v, a reduction, if v would be a side sum there. */
 static int32_t reader_to_join(const wb_graph *graph, const wb_value *v) {
     if (v->kind != WB_VALUE_REDUCE) return WB_NO_UNIT;
-    const int32_t reader = graph->values[v->small_inputs[0]].reader - 1;
+    const int32_t reader = graph->units.of[v->small_inputs[0]].reader - 1;
     if (reader < 0) return WB_NO_UNIT;
-    const int32_t unit = wb_unit_find(graph, reader);
+    const int32_t unit = wb_unit_find(&graph->units, reader);
     return wb_value_is_side_sum(graph, unit_at(graph, unit), v) ? unit : WB_NO_UNIT;
 }
 
@@ -301,16 +305,18 @@ static int units_to_join(const wb_graph *graph, const wb_value *v, int32_t *list
 }
 
 /* The unit that v may join, or WB_NO_UNIT; the question lists what must be moved for it. */
-static int32_t best_unit(wb_graph *graph, wb_value *v, wb_question *q) {
+static int32_t best_unit(wb_graph *graph, int32_t member, wb_question *q) {
+    const wb_value *v = &graph->values[member];
+    wb_membership *own = membership(graph, member);
     int32_t list[4];
     if (!graph->fuse) {
-        v->apart = "WEBER_FUSE=0";
+        own->apart = "WEBER_FUSE=0";
         return WB_NO_UNIT;
     }
     int count = units_to_join(graph, v, list);
     for (int i = 0; i < count; i++) {
-        v->apart = why_apart(graph, list[i], v, q);
-        if (!v->apart) return list[i];
+        own->apart = why_apart(graph, list[i], v, q);
+        if (!own->apart) return list[i];
     }
     const int32_t reader = reader_to_join(graph, v);
     return reader >= 0 && !why_apart(graph, reader, v, q) ? reader : WB_NO_UNIT;
@@ -369,10 +375,12 @@ static int may_merge(fuser *f, int32_t into, int32_t from, wb_question *q) {
     if (b->kind != WB_UNIT_PROGRAM || !same_domain(a, b) || a->reduced != b->reduced) return 0;
     if (a->member_count + b->member_count > WB_MOST_MEMBERS) return 0;
     /* a unit that reads the other one through a view cannot be merged with it */
-    if (wb_unit_reads_view(graph, into, from) || wb_unit_reads_view(graph, from, into)) return 0;
+    if (wb_unit_reads_view(&graph->units, into, from) ||
+        wb_unit_reads_view(&graph->units, from, into))
+        return 0;
     list_members(f, a, b);
     const int phases = phases_as_one(f, into, from);
-    return phases > 0 && wb_may_unite(graph, into, from, q) ? phases : 0;
+    return phases > 0 && wb_may_unite(&graph->units, into, from, q) ? phases : 0;
 }
 
 /* After may_merge said how many phases. False when out of memory. */
@@ -384,9 +392,9 @@ static bool merge(fuser *f, int32_t into, int32_t from, int phases, wb_question 
         return false;
     memcpy(a->members, f->members, sizeof *a->members * (size_t)total);
     for (int64_t m = 0; m < total; m++) {
-        wb_value *v = &f->graph->values[a->members[m]];
-        v->unit = into;
-        v->phase = f->phases[a->members[m]];
+        wb_membership *own = membership(f->graph, a->members[m]);
+        own->unit = into;
+        own->phase = f->phases[a->members[m]];
     }
     a->member_count = total, a->last = a->members[total - 1], a->phases = phases;
     b->member_count = 0, b->merged_into = into;
@@ -406,7 +414,7 @@ static bool merge_inputs(fuser *f, int32_t number, const wb_value *v) {
 
 static bool fuse_value(fuser *f, int32_t member) {
     wb_question q;
-    const int32_t unit = best_unit(f->graph, &f->graph->values[member], &q);
+    const int32_t unit = best_unit(f->graph, member, &q);
     if (unit < 0) return wb_unit_new_program(f->graph, member) >= 0;
     return join(f->graph, unit, member, &q) && merge_inputs(f, unit, &f->graph->values[member]);
 }
@@ -415,7 +423,7 @@ static bool fuse_value(fuser *f, int32_t member) {
 
 static bool make_unit(fuser *f, int32_t number) {
     wb_graph *graph = f->graph;
-    wb_value *v = &graph->values[number];
+    const wb_value *v = &graph->values[number];
     switch ((wb_value_kind)v->kind) {
     case WB_VALUE_ELEMENT:
     case WB_VALUE_REDUCE:
@@ -427,19 +435,26 @@ static bool make_unit(fuser *f, int32_t number) {
     case WB_VALUE_CALL:
         return new_unit(graph, WB_UNIT_CALL, number) >= 0;
     case WB_VALUE_RESULT:
-        v->unit = graph->values[v->small_inputs[0]].unit;
+        membership(graph, number)->unit = membership(graph, v->small_inputs[0])->unit;
         return true;
     default:
         return true;
     }
 }
 
+/* No value belongs to a unit. */
+static bool begin(wb_units *units, int64_t count) {
+    units->first = units->last = -1;
+    units->of = wb_alloc(sizeof *units->of * (size_t)(count + 1));
+    for (int64_t v = 0; units->of && v < count; v++) units->of[v].unit = WB_NO_UNIT;
+    return units->of != NULL;
+}
+
 bool wb_graph_fuse(wb_graph *graph) {
     fuser f = {.graph = graph,
                .phases = wb_alloc((size_t)graph->count + 1),
                .members = wb_alloc(sizeof *f.members * WB_MOST_MEMBERS)};
-    bool done = f.phases && f.members;
-    graph->first_unit = graph->last_unit = -1;
+    bool done = f.phases && f.members && begin(&graph->units, graph->count);
     for (int32_t v = 0; done && v < graph->count; v++) done = make_unit(&f, v);
     wb_release(f.phases);
     wb_release(f.members);

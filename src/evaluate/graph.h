@@ -26,35 +26,25 @@ typedef enum wb_value_kind {
 
 enum { WB_NO_UNIT = -1 };
 
-/* Members that most passes read come first, so that they are in one or two cache lines. */
+/* What lowering knows of a value. Members that most stages read come first, so that they are in one
+ * or two cache lines. */
 typedef struct wb_value {
     uint8_t kind, op, dtype, ndim;
     int32_t ninputs;
     int32_t *input_list; /* values; only where there are more than three */
     int32_t small_inputs[3];
-    int32_t base; /* of a view that needs no copy: the value whose memory it shows; else itself */
-    int32_t unit;
-    int32_t reader; /* the program that read it last while programs were made, plus 1; 0: none */
-    int32_t output; /* number of the plan's output, or -1 */
-    int32_t memory; /* entry of the plan's memory table */
+    int32_t base;   /* of a view that needs no copy: the value whose memory it shows; else itself */
     int32_t layout; /* index in the graph's list, see wb_value_layout; -1: dense */
-    int32_t holder; /* the copy in whose memory it is stored (copies.c); -1: it has its own */
-    /* of a leaf, late, random or stored value: place of its node on the tape; else -1 */
+    /* of a leaf, late or random value, scan or collective: its node's place on the tape; else -1 */
     int32_t tape;
     int32_t callable; /* number of the callable whose first result it is, from 1 on; 0: none */
-    /* phase in its unit: row values are ready before it, full ones are computed in it */
-    uint8_t phase;
-    bool stored;  /* needs memory */
-    bool is_step; /* computed by an optimiser's step */
-    bool is_told; /* a number that steps use: computed apart, once for all steps */
-    int32_t late; /* late, random: first of its late words */
+    bool is_step;     /* computed by an optimiser's step */
+    bool is_told;     /* a number that steps use: computed apart, once for all steps */
     int64_t sizes[WB_MAX_DIMS];
     wb_attributes attributes;
     /* of a call: the payload of its node, if that has words; holds a reference */
     wb_payload *payload;
     double constant;
-    int64_t offset_bytes; /* in the workspace */
-    const char *apart;    /* why it began a unit of its own; NULL: there was no unit to join */
 } wb_value;
 
 /* An operation that the device takes as one thing: programs list it by name. */
@@ -64,33 +54,83 @@ typedef struct wb_named_node {
     int32_t in[WB_CALLABLE_INPUTS], out[WB_CALLABLE_RESULTS]; /* values; -1: none */
 } wb_named_node;
 
-typedef struct wb_graph {
-    wb_value *values;
+/* readers.c: value v is read by list[start[v] ..], up to where the next one's begin. */
+typedef struct wb_readers {
+    int64_t *start;
+    int32_t *list;
+} wb_readers;
+
+/* Where a value is computed: fuse.c and sink.c write it, and store.c for what needs a program of
+ * its own. */
+typedef struct wb_membership {
+    int32_t unit;
+    int32_t reader; /* the program that read it last while programs were made, plus 1; 0: none */
+    /* in its unit: row values are ready before it, full ones are computed in it */
+    uint8_t phase;
+    const char *apart; /* why it began a unit of its own; NULL: there was no unit to join */
+} wb_membership;
+
+/* The units, and which of them each value belongs to: fuse.c and sink.c write them through units.c,
+ * which keeps their order; updates.c and place.c note what becomes of a unit. */
+typedef struct wb_units {
+    wb_membership *of; /* of each value */
+    struct wb_unit *at;
     int64_t count, capacity;
-    wb_layout *layouts; /* layouts of the values that are not dense */
+    int32_t first, last; /* the ends of the list in order; -1: none */
+    int32_t search_mark; /* of the last search among units */
+} wb_units;
+
+/* Where a value lies. Its writer is named unless it is place.c. */
+typedef struct wb_placement {
+    int32_t output;       /* number of the plan's output, or -1 */
+    int32_t memory;       /* entry of the plan's memory table */
+    int32_t late;         /* late, random: first of its late words */
+    int32_t holder;       /* copies.c: the copy in whose memory it is stored; -1: it has its own */
+    int32_t layout;       /* copies.c: there, its index in the list of layouts */
+    bool stored;          /* store.c: it needs memory */
+    int64_t offset_bytes; /* in the workspace */
+} wb_placement;
+
+/* The memory of a plan: store.c says what needs some, copies.c what lies in a copy, place.c where
+ * all lies. */
+typedef struct wb_placements {
+    wb_placement *of;   /* of each value */
+    wb_layout *layouts; /* of values in copies */
     int64_t layout_count, layout_capacity;
-    wb_named_node *callables;
-    int64_t callable_count, callable_capacity;
-    const wb_tape *tape;
-    int32_t *of_tape;      /* value of each node on the tape, or -1 */
-    int64_t *reader_start; /* readers.c: the readers of value v are readers[reader_start[v] ..] */
-    int32_t *readers;
-    struct wb_unit *units;
-    int64_t unit_count, unit_capacity;
-    int32_t first_unit, last_unit; /* units.c: the ends of the list in order; -1: none */
-    int32_t search_mark;           /* of the last search among units */
-    int32_t *order;                /* units as they run */
-    int64_t order_count, workspace_bytes;
-    int32_t *known; /* of each value, its place in the program that is being emitted */
     int32_t leaf_count, output_count, late_count; /* memory table: leaves, outputs, workspace */
     int32_t *leaves;                              /* places on the tape */
     int32_t *outputs;                             /* values */
     int32_t *late;                                /* place on the tape << 1 | word */
     int32_t settled_count; /* how many of the first outputs are parameters and states */
     int32_t missed_donations;
-    int32_t last_collective; /* value; -1: there is none */
+    int64_t workspace_bytes;
+} wb_placements;
+
+/* place.c: units as they run. */
+typedef struct wb_unit_order {
+    int32_t *units;
+    int64_t count;
+} wb_unit_order;
+
+/* What the stages of planning find, in their order. Each writes its own part, and reads the parts
+ * before it; after wb_graph_place nothing is written any more. */
+typedef struct wb_graph {
+    const wb_tape *tape;
     bool fuse;
     bool explain; /* WEBER_DEBUG=plan */
+    /* lower.c, values.c and separate.c, through wb_values */
+    const wb_value *values;
+    int64_t count;
+    const wb_layout *layouts; /* layouts of the values that are not dense */
+    int64_t layout_count;
+    const wb_named_node *callables;
+    int64_t callable_count;
+    const int32_t *of_tape;  /* value of each node on the tape, or -1 */
+    int32_t last_collective; /* value; -1: there is none */
+    wb_readers readers;
+    wb_units units;
+    wb_placements places;
+    wb_unit_order order;
 } wb_graph;
 
 bool wb_graph_lower(wb_graph *graph, const wb_tape *tape);
@@ -98,15 +138,22 @@ void wb_graph_release(wb_graph *graph);
 
 /* ---- values.c ---- */
 
-/* A writer of the values of a graph; release the table with wb_table_release. Its functions return
- * the number of a value, -1 when out of memory. */
+/* The writer of a graph's values. Its functions return the number of a value, -1 when out of
+ * memory. */
 typedef struct wb_values {
-    wb_graph *graph;
+    wb_graph *graph; /* which refers to the lists, and releases them */
+    wb_value *at;
+    wb_layout *layouts;
+    wb_named_node *callables;
+    int32_t *of_tape;
+    int64_t capacity, layout_capacity, callable_capacity;
     wb_table table; /* of hashes of the values; its numbers are the values' */
     bool is_step;   /* what is written next belongs to an optimiser's step */
 } wb_values;
 
 wb_value wb_blank_value(const wb_array *node, wb_value_kind kind);
+/* Adds the value as it is. Its base is left to the caller. */
+int32_t wb_append_value(wb_values *values, const wb_value *v);
 /* Adds the value, unless an equal one is there; returns its number. Takes over its list of
  * inputs. */
 int32_t wb_add_value(wb_values *values, wb_value v);
@@ -127,10 +174,17 @@ static inline const int32_t *wb_value_inputs(const wb_value *v) {
     return v->ninputs > 3 ? v->input_list : v->small_inputs;
 }
 
-/* The layout of a value's elements, counted from its memory or its holder's; for a view, from its
- * base's memory. */
+/* The layout of a value's elements as its operation gives it: for a view, counted from its base's
+ * memory. */
 static inline wb_layout wb_value_layout(const wb_graph *graph, const wb_value *v) {
     return v->layout < 0 ? wb_layout_dense(v->ndim, v->sizes) : graph->layouts[v->layout];
+}
+
+/* The same once values have places: one that lies in a copy is counted from the copy's memory. */
+static inline wb_layout wb_placed_layout(const wb_graph *graph, int32_t v) {
+    const wb_placement *place = &graph->places.of[v];
+    if (place->holder >= 0) return graph->places.layouts[place->layout];
+    return wb_value_layout(graph, &graph->values[v]);
 }
 
 static inline int64_t wb_value_count(const wb_value *v) {
@@ -140,8 +194,8 @@ static inline int64_t wb_value_count(const wb_value *v) {
 /* ---- separate.c ---- */
 
 /* Results that were merged because they are equal get separate memory, unless they are views of one
- * array: two parameters that begin with the same numbers are not tied. */
-bool wb_graph_separate(wb_graph *graph);
+ * array: two parameters that begin with the same numbers are not tied. False when out of memory. */
+bool wb_values_separate(wb_values *values);
 
 /* ---- readers.c ---- */
 
@@ -151,8 +205,9 @@ bool wb_graph_list_readers(wb_graph *graph);
 /* The values that read the memory of v, directly or through views, in order; one that reads it
  * twice is listed twice. Views themselves read no memory and are left out. */
 static inline const int32_t *wb_value_readers(const wb_graph *graph, int32_t v, int64_t *count) {
-    *count = graph->reader_start[v + 1] - graph->reader_start[v];
-    return graph->readers + graph->reader_start[v];
+    const wb_readers *readers = &graph->readers;
+    *count = readers->start[v + 1] - readers->start[v];
+    return readers->list + readers->start[v];
 }
 
 /* The value whose memory v uses: v itself, or the value that v is a view of. */
@@ -194,47 +249,49 @@ typedef struct wb_unit {
 } wb_unit;
 
 /* The unit that absorbed u, or u itself. */
-int32_t wb_unit_find(const wb_graph *graph, int32_t u);
+int32_t wb_unit_find(const wb_units *units, int32_t u);
 /* The unit itself; for a program that is a call's epilogue, the call. */
-int32_t wb_unit_runs_with(const wb_graph *graph, int32_t u);
+int32_t wb_unit_runs_with(const wb_units *units, int32_t u);
 /* The unit that computes v (through views), or WB_NO_UNIT for leaves, constants and inline
  * sources. */
-int32_t wb_value_unit(const wb_graph *graph, int32_t v);
+static inline int32_t wb_value_unit(const wb_graph *graph, int32_t v) {
+    return graph->units.of[wb_value_base(graph, v)].unit;
+}
 
 /* Notes that the unit needs another unit, or those that compute a member's inputs. False when out
  * of memory. */
-bool wb_unit_need(wb_graph *graph, int32_t unit, int32_t needed, bool by_view);
+bool wb_unit_need(wb_units *units, int32_t unit, int32_t needed, bool by_view);
 bool wb_unit_need_inputs(wb_graph *graph, int32_t unit, int32_t member);
 /* Entry i of the list of needs, as the current number of that unit. */
-int32_t wb_unit_needed(const wb_graph *graph, const wb_unit *unit, int64_t i);
+int32_t wb_unit_needed(const wb_units *units, const wb_unit *unit, int64_t i);
 /* True if the unit reads something of unit `of`, or of itself, as a view. */
-bool wb_unit_reads_view(const wb_graph *graph, int32_t unit, int32_t of);
+bool wb_unit_reads_view(const wb_units *units, int32_t unit, int32_t of);
 /* Makes the lists of needs of all units again, from their members. False when out of memory. */
 bool wb_units_list_needs(wb_graph *graph);
 
 /* Puts a new unit first (if it needs no other) or last. */
-void wb_unit_put_first(wb_graph *graph, int32_t unit);
-void wb_unit_put_last(wb_graph *graph, int32_t unit);
+void wb_unit_put_first(wb_units *units, int32_t unit);
+void wb_unit_put_last(wb_units *units, int32_t unit);
 
 enum { WB_MOST_LOOKS = 128 };
 
 /* The question whether units can run before the unit `first`. Asking changes nothing; the answer
  * yes is valid until a unit is moved. */
 typedef struct wb_question {
-    wb_graph *graph;
+    wb_units *units;
     int32_t first, mark, looks;
     bool goes_later; /* of two to be merged: the earlier one, which only the later one needs */
     int32_t count;   /* units after `first` that would have to be moved */
     int32_t found[WB_MOST_LOOKS];
 } wb_question;
 
-void wb_ask_before(wb_graph *graph, int32_t unit, wb_question *q);
+void wb_ask_before(wb_units *units, int32_t unit, wb_question *q);
 /* True if this unit, too, runs before `first`, or can be moved there with all that it needs. False:
  * it needs `first`, or the search was given up; then ask no further question. */
 bool wb_may_come(wb_question *q, int32_t unit);
 /* True if the two can be merged: no third unit is on a path between them. False if the search was
  * given up. */
-bool wb_may_unite(wb_graph *graph, int32_t a, int32_t b, wb_question *q);
+bool wb_may_unite(wb_units *units, int32_t a, int32_t b, wb_question *q);
 
 /* Does what was answered with yes. wb_move_before moves the units; wb_unite makes the two one in
  * the order, at the place of the earlier one unless that goes later, and `into` needs what both

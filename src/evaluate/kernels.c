@@ -1,5 +1,7 @@
 /* The kernels of a plan: equal programs or calls, such as those of equal layers, share one. A
- * kernel contains no addresses, so two are equal if the programs or calls are. */
+ * kernel contains no addresses, so two are equal if the programs or calls are.
+ *
+ * Reads programs and calls. Writes the table of kernels. */
 #include <string.h>
 
 #include "base/memory.h"

@@ -9,7 +9,9 @@
  * contains these lists them (wb_callable): name, numbers, operands and results, and whether it does
  * anything else. The CPU takes Adam's step, which runs as one loop if the program has nothing else;
  * cuBLASLt takes a bias, relu and gelu after a product; other backends take none and run the
- * instructions, which compute the same. */
+ * instructions, which compute the same.
+ *
+ * Reads the tape. Writes the graph's values, layouts and callables, and the value of each node. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +50,7 @@ typedef struct lowering {
     uint8_t taken[WB_OP_COUNT]; /* elementwise operations that the device takes; 0: not asked yet */
 } lowering;
 
-static wb_value *value_at(const lowering *l, int32_t v) { return &l->graph->values[v]; }
+static wb_value *value_at(const lowering *l, int32_t v) { return &l->out.at[v]; }
 
 /* ---- elementwise nodes ---- */
 
@@ -130,11 +132,13 @@ static int32_t lower_source(lowering *l, const wb_array *node, int32_t tape) {
 
 static bool set_layout(lowering *l, wb_value *v, const wb_layout *layout) {
     wb_graph *graph = l->graph;
+    wb_values *out = &l->out;
     v->layout = -1;
     if (layout->offset == 0 && wb_layout_is_dense(layout)) return true;
-    if (!WB_GROW(graph->layouts, graph->layout_count, graph->layout_capacity)) return false;
+    if (!WB_GROW(out->layouts, graph->layout_count, out->layout_capacity)) return false;
+    graph->layouts = out->layouts;
     v->layout = (int32_t)graph->layout_count;
-    graph->layouts[graph->layout_count++] = *layout;
+    out->layouts[graph->layout_count++] = *layout;
     return true;
 }
 
@@ -448,10 +452,12 @@ static bool takes(const lowering *l, const char *name) {
 }
 
 /* False when out of memory. */
-static bool add_named(wb_graph *graph, const wb_named_node *named) {
-    if (!WB_GROW(graph->callables, graph->callable_count, graph->callable_capacity)) return false;
-    graph->callables[graph->callable_count++] = *named;
-    graph->values[named->out[0]].callable = (int32_t)graph->callable_count;
+static bool add_named(wb_values *out, const wb_named_node *named) {
+    wb_graph *graph = out->graph;
+    if (!WB_GROW(out->callables, graph->callable_count, out->callable_capacity)) return false;
+    graph->callables = out->callables;
+    out->callables[graph->callable_count++] = *named;
+    out->at[named->out[0]].callable = (int32_t)graph->callable_count;
     return true;
 }
 
@@ -471,7 +477,7 @@ static bool offer_callable(lowering *l, const entry *e) {
     }
     for (int i = 0; i < WB_CALLABLE_RESULTS; i++)
         named.out[i] = i < offer.result_count ? value_of(l, parts[i]) : -1;
-    return !takes(l, named.name) || add_named(l->graph, &named);
+    return !takes(l, named.name) || add_named(&l->out, &named);
 }
 
 /* Offers an elementwise operation of the tape. False when out of memory. */
@@ -486,7 +492,7 @@ static bool offer_element(lowering *l, const wb_array *node, int32_t number) {
     memset(named.in, -1, sizeof named.in), memset(named.out, -1, sizeof named.out);
     for (int i = 0; i < v->ninputs; i++) named.in[i] = wb_value_inputs(v)[i];
     named.out[0] = number;
-    return add_named(l->graph, &named);
+    return add_named(&l->out, &named);
 }
 
 /* A macro stands for what it was expanded to, and its result r for result r of that. */
@@ -544,7 +550,7 @@ static bool lower_tape(lowering *l) {
         if (entry_of(l, tape->at[i].node) < 0) return false;
     for (int64_t i = 0; i < tape->count; i++)
         if ((tape->at[i].marks & WB_TAPE_STORED) && !lower_from(l, tape->at[i].node)) return false;
-    for (int64_t i = 0; i < tape->count; i++) l->graph->of_tape[i] = l->entries[i].value;
+    for (int64_t i = 0; i < tape->count; i++) l->out.of_tape[i] = l->entries[i].value;
     return true;
 }
 
@@ -552,11 +558,13 @@ bool wb_graph_lower(wb_graph *graph, const wb_tape *tape) {
     wb_thread *thread = wb_thread_get();
     graph->tape = tape;
     graph->last_collective = -1;
-    graph->of_tape = wb_alloc(sizeof *graph->of_tape * (size_t)(tape->count + 1));
-    lowering l = {.graph = graph, .stamp = ++thread->stamp, .out = {.graph = graph}};
+    int32_t *of_tape = wb_alloc(sizeof *of_tape * (size_t)(tape->count + 1));
+    lowering l = {
+        .graph = graph, .stamp = ++thread->stamp, .out = {.graph = graph, .of_tape = of_tape}};
+    graph->of_tape = of_tape;
     if (wb_scope_open() != WB_OK) return false; /* for the nodes that expansions make */
     thread->is_walking = true;
-    const bool lowered = graph->of_tape && lower_tape(&l);
+    const bool lowered = of_tape && lower_tape(&l) && wb_values_separate(&l.out);
     thread->is_walking = false;
     for (int64_t i = 0; i < tape->count; i++)
         tape->at[i].node->index = (uint32_t)i; /* as the walk left them */
@@ -568,25 +576,30 @@ bool wb_graph_lower(wb_graph *graph, const wb_tape *tape) {
     return lowered;
 }
 
+/* Lists that only their writer may change. */
+static void release_read(const void *list) { wb_release((void *)(uintptr_t)list); }
+
 void wb_graph_release(wb_graph *graph) {
     for (int64_t i = 0; i < graph->count; i++) {
         wb_release(graph->values[i].input_list);
         wb_payload_unref(graph->values[i].payload);
     }
-    for (int64_t i = 0; i < graph->unit_count; i++) {
-        wb_release(graph->units[i].members);
-        wb_release(graph->units[i].needs);
+    for (int64_t i = 0; i < graph->units.count; i++) {
+        wb_release(graph->units.at[i].members);
+        wb_release(graph->units.at[i].needs);
     }
-    wb_release(graph->values);
-    wb_release(graph->layouts);
-    wb_release(graph->callables);
-    wb_release(graph->of_tape);
-    wb_release(graph->reader_start);
-    wb_release(graph->readers);
-    wb_release(graph->units);
-    wb_release(graph->order);
-    wb_release(graph->known);
-    wb_release(graph->leaves);
-    wb_release(graph->late);
-    wb_release(graph->outputs);
+    release_read(graph->values);
+    release_read(graph->layouts);
+    release_read(graph->callables);
+    release_read(graph->of_tape);
+    wb_release(graph->readers.start);
+    wb_release(graph->readers.list);
+    wb_release(graph->units.at);
+    wb_release(graph->units.of);
+    wb_release(graph->order.units);
+    wb_release(graph->places.of);
+    wb_release(graph->places.layouts);
+    wb_release(graph->places.leaves);
+    wb_release(graph->places.late);
+    wb_release(graph->places.outputs);
 }

@@ -1,4 +1,6 @@
-/* The nodes that the roots are made of, each after its inputs, and the key of their plan. */
+/* The nodes that the roots are made of, each after its inputs, and the key of their plan.
+ *
+ * Reads nodes. Writes the tape. */
 #include <string.h>
 
 #include "array/body.h"

@@ -1,6 +1,8 @@
 /* A plan's commands and, between them, what the host does: bodies of scans, and collectives. Those
  * are listed by their thread as they are made; wb_evaluate_roots makes the list roots of the next
- * plan, in that order. */
+ * plan, in that order.
+ *
+ * Reads the plan. */
 #include "base/events.h"
 #include "base/memory.h"
 #include "evaluate/plan.h"

@@ -1,4 +1,6 @@
-/* Makes a plan through all stages, with its commands and results; and releases it. */
+/* Makes a plan through all stages, with its commands and results; and releases it.
+ *
+ * Reads the graph. Writes the plan's key, outputs, views and sizes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,24 +23,25 @@ static bool list_results(wb_builder *b) {
     wb_graph *graph = &b->graph;
     wb_plan *plan = b->plan;
     const wb_tape *tape = graph->tape;
-    plan->outputs = wb_alloc(sizeof *plan->outputs * (size_t)(graph->output_count + 1));
+    plan->outputs = wb_alloc(sizeof *plan->outputs * (size_t)(graph->places.output_count + 1));
     plan->views = wb_alloc(sizeof *plan->views * (size_t)(tape->count + 1));
     if (!plan->outputs || !plan->views) return false;
-    for (int32_t o = 0; o < graph->output_count; o++) {
-        const wb_value *v = &graph->values[graph->outputs[o]];
+    for (int32_t o = 0; o < graph->places.output_count; o++) {
+        const wb_value *v = &graph->values[graph->places.outputs[o]];
+        const int32_t memory = graph->places.of[graph->places.outputs[o]].memory;
         plan->outputs[plan->output_count++] = (wb_plan_output){
-            .memory = v->memory,
-            .is_donated = v->memory < graph->leaf_count,
+            .memory = memory,
+            .is_donated = memory < graph->places.leaf_count,
             .tag = wb_op_name((wb_op)v->op),
             .size_bytes = (size_t)wb_value_count(v) * wb_dtype_size((wb_dtype)v->dtype)};
     }
     for (int32_t i = 0; i < tape->count; i++) {
         if (!(tape->at[i].marks & WB_TAPE_STORED) || graph->of_tape[i] < 0) continue;
         const int32_t n = graph->of_tape[i];
-        const wb_value *base = &graph->values[wb_value_base(graph, n)];
-        plan->views[plan->view_count++] = (wb_plan_view){
-            .tape = i, .memory = base->memory, .layout = wb_value_layout(graph, &graph->values[n])};
-        if (base == &graph->values[n] && base->output >= 0)
+        const wb_placement *base = &graph->places.of[wb_value_base(graph, n)];
+        plan->views[plan->view_count++] =
+            (wb_plan_view){.tape = i, .memory = base->memory, .layout = wb_placed_layout(graph, n)};
+        if (base == &graph->places.of[n] && base->output >= 0)
             plan->outputs[base->output].tag = tag_of(tape->at[i].node);
     }
     return true;
@@ -51,7 +54,7 @@ static bool list_body_results(wb_builder *b, const wb_body *body) {
     if (!b->plan->results) return false;
     for (int32_t r = 0; r < body->nresults; r++) {
         const int32_t value = graph->of_tape[body->results[r]->index];
-        b->plan->results[r] = graph->values[wb_value_base(graph, value)].output;
+        b->plan->results[r] = graph->places.of[wb_value_base(graph, value)].output;
     }
     return true;
 }
@@ -100,9 +103,8 @@ static bool build(wb_builder *b, const wb_tape *tape, bool fuse) {
     wb_graph *graph = &b->graph;
     graph->fuse = fuse;
     graph->explain = wb_plan_is_explained();
-    if (!wb_graph_lower(graph, tape) || !wb_graph_separate(graph) ||
-        !wb_graph_list_readers(graph) || !wb_graph_fuse(graph) || !wb_graph_place(graph) ||
-        !wb_graph_check(graph))
+    if (!wb_graph_lower(graph, tape) || !wb_graph_list_readers(graph) || !wb_graph_fuse(graph) ||
+        !wb_graph_place(graph) || !wb_graph_check(graph))
         return false;
     wb_plan *plan = b->plan;
     if (!wb_plan_units(b) || !list_results(b) ||
@@ -115,10 +117,10 @@ static bool build(wb_builder *b, const wb_tape *tape, bool fuse) {
     const int64_t workspace = wb_plus(wb_scratch_offset(graph), b->scratch_bytes);
     if (!wb_check_bytes(workspace)) return false;
     plan->workspace_bytes = (size_t)workspace;
-    plan->leaf_count = graph->leaf_count, plan->late_count = graph->late_count;
-    plan->leaves = graph->leaves, plan->late = graph->late;
-    graph->leaves = graph->late = NULL;
-    plan->missed_donations = graph->missed_donations;
+    plan->leaf_count = graph->places.leaf_count, plan->late_count = graph->places.late_count;
+    plan->leaves = graph->places.leaves, plan->late = graph->places.late;
+    graph->places.leaves = graph->places.late = NULL;
+    plan->missed_donations = graph->places.missed_donations;
     if (graph->explain) wb_plan_explain(graph, plan);
     return true;
 }
@@ -185,6 +187,7 @@ static void release_build(wb_builder *b) {
     wb_graph_release(&b->graph);
     wb_release(b->first_argument);
     wb_release(b->under_way);
+    wb_release(b->places);
     wb_release(b->tape_of);
 }
 

@@ -4,6 +4,7 @@
  *     order.c   the nodes that the roots are made of, in order, and their key
  *     lower.c   macros expanded, operations offered, nodes written as values: a graph
  *     values.c  of these: equal ones merged, constants folded
+ *     separate.c of these: separate memory for results that are equal
  *     readers.c who reads each value
  *     units.c   the graph of units: what each needs, and their order
  *     fuse.c    values grouped into units: programs, library calls, copies
@@ -92,43 +93,47 @@ typedef struct wb_plan_pause {
 } wb_plan_pause;
 
 typedef struct wb_plan {
+    /* run.c: its place in the cache */
     int32_t refs;                  /* held by the cache, and by plans whose body it is */
     int64_t runs;                  /* runs so far, the current one included */
     struct wb_plan *next;          /* in its bucket */
     struct wb_plan *newer, *older; /* by last use */
+    /* plan.c: what it is the plan of */
     uint64_t hash;
     uint64_t *key;
     int64_t words;
     const wb_device *device;
-    int32_t leaf_count, output_count, view_count, command_count, late_count;
+    /* plan.c, from what place.c found: the memory table, and what fills it */
+    int32_t leaf_count, output_count, view_count, late_count;
     int32_t *leaves; /* places on the tape, in the order of the memory table */
     wb_plan_output *outputs;
     wb_plan_view *views;
-    wb_command *commands;
-    /* for each command the place on the tape of what it computes, or -1; NULL: not noted */
-    int32_t *sources;
-    wb_cost *costs; /* of the commands, if sources are noted */
-    void **kernels; /* of the commands, each once */
-    int64_t kernel_count;
-    int32_t *late; /* place on the tape << 1 | which word, for each late word */
+    int32_t *late;    /* place on the tape << 1 | which word, for each late word */
+    int32_t *results; /* of a body: which outputs hold its results */
     size_t workspace_bytes, size_bytes;
     int32_t missed_donations;
+    /* commands.c */
+    int32_t command_count, keeper_count, pause_count, offset_count;
+    wb_command *commands;
+    wb_argument *arguments; /* of all commands */
+    wb_plan_pause *pauses;  /* in the order of the commands */
+    wb_command *keepers; /* copies of the commands that keep something made from fixed operands */
+    int64_t **offsets;   /* batch offsets of matrix products */
+    /* for each command the place on the tape of what it computes, or -1; NULL: not noted */
+    int32_t *sources;
+    wb_cost *costs;      /* of the commands, if sources are noted */
     bool checks_indices; /* has indices, and the device reports a bad one only later */
     bool has_collectives;
-    wb_plan_pause *pauses; /* in the order of the commands */
-    int32_t pause_count;
-    int32_t *results; /* of a body: which outputs hold its results */
     /* room for the memory tables and late words of the bodies that run at once */
     int64_t body_entries, body_late;
-    wb_argument *arguments; /* of all commands */
-    wb_command *keepers; /* copies of the commands that keep something made from fixed operands */
-    int32_t keeper_count;
-    /* what each keeper was made from, and its memory; NULL: the plan is a body */
+    /* kernels.c */
+    void **kernels; /* of the commands, each once */
+    int64_t kernel_count;
+    /* plan.c, and run.c when the contents have changed: what each keeper was made from, and its
+     * memory; NULL: the plan is a body */
     wb_plan_kept *kept;
     void *kept_memory;
     size_t kept_bytes;
-    int64_t **offsets; /* batch offsets of matrix products */
-    int32_t offset_count;
 } wb_plan;
 
 wb_plan *wb_plan_new(const wb_tape *tape, uint64_t hash);

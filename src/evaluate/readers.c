@@ -1,4 +1,6 @@
-/* The readers of each value: one list for the whole graph, which all later stages use. */
+/* The readers of each value: one list for the whole graph, which all later stages use.
+ *
+ * Reads values. Writes wb_readers. */
 #include "base/memory.h"
 #include "evaluate/graph.h"
 
@@ -7,21 +9,21 @@ static bool reads(const wb_graph *graph, int32_t v) { return graph->values[v].ba
 
 bool wb_graph_list_readers(wb_graph *graph) {
     int64_t total = 0;
-    graph->reader_start = wb_alloc(sizeof *graph->reader_start * (size_t)(graph->count + 2));
-    if (!graph->reader_start) return false;
-    int64_t *start = graph->reader_start + 1; /* counted one place on: filling them moves it back */
+    wb_readers *readers = &graph->readers;
+    readers->start = wb_alloc(sizeof *readers->start * (size_t)(graph->count + 2));
+    if (!readers->start) return false;
+    int64_t *start = readers->start + 1; /* counted one place on: filling them moves it back */
     for (int32_t v = 0; v < graph->count; v++)
         for (int i = 0; reads(graph, v) && i < graph->values[v].ninputs; i++, total++)
             start[wb_value_base(graph, wb_value_inputs(&graph->values[v])[i])]++;
     for (int64_t v = 0, before = 0; v < graph->count; v++) {
-        const int64_t readers = start[v];
-        start[v] = before, before += readers;
+        const int64_t own = start[v];
+        start[v] = before, before += own;
     }
-    graph->readers = wb_alloc(sizeof *graph->readers * (size_t)(total + 1));
-    if (!graph->readers) return false;
+    readers->list = wb_alloc(sizeof *readers->list * (size_t)(total + 1));
+    if (!readers->list) return false;
     for (int32_t v = 0; v < graph->count; v++)
         for (int i = 0; reads(graph, v) && i < graph->values[v].ninputs; i++)
-            graph->readers[start[wb_value_base(graph, wb_value_inputs(&graph->values[v])[i])]++] =
-                v;
+            readers->list[start[wb_value_base(graph, wb_value_inputs(&graph->values[v])[i])]++] = v;
     return true;
 }

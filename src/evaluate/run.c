@@ -1,4 +1,6 @@
-/* Evaluation: the cache of plans, and one run of a plan. */
+/* Evaluation: the cache of plans, and one run of a plan.
+ *
+ * Reads the plan, but for its runs and its place in the cache, which it writes. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,9 @@
  * stride. A carry stays in place if the body writes it in place; else it advances with an output
  * that has the same numbers, or alternates between two places. A backend may prepare a matrix of a
  * product that is the same in all steps: the CPU packs it before the first step (prepare), into
- * memory after the body's other scratch memory. */
+ * memory after the body's other scratch memory.
+ *
+ * Reads the graph and the body's plan. Writes a scan's places and starts. */
 #include "base/memory.h"
 #include "evaluate/emit.h"
 #include "evaluate/plan.h"
@@ -99,7 +101,7 @@ static wb_scan_memory place_of_given(const placer *p, int32_t number) {
     const wb_value *v = &p->graph->values[input];
     wb_argument a = wb_argument_of(p->graph, input);
     a.offset_bytes +=
-        wb_value_layout(p->graph, v).offset * (int64_t)wb_dtype_size((wb_dtype)v->dtype);
+        wb_placed_layout(p->graph, input).offset * (int64_t)wb_dtype_size((wb_dtype)v->dtype);
     if (number < body->ncarries) return place_of_carry(p, number, a);
     if (number >= body->ncarries + body->nslices) return fixed(a);
     return sliced(p, a, wb_bytes_of(body->given[number]));

@@ -3,7 +3,9 @@
  *
  * A device that joins them (wb_device_info.joins_updates) gets the small ones at the end of the
  * plan, similar ones side by side, instead of each right after its gradient. Large ones stay next
- * to their gradient: they are worth a launch of their own, and the gradient is in cache. */
+ * to their gradient: they are worth a launch of their own, and the gradient is in cache.
+ *
+ * Reads values, outputs and units. Writes which units are updates. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -27,20 +29,20 @@ static void mark_needed(const wb_graph *graph, bool *needed) {
 static bool settles(const wb_graph *graph, const wb_unit *u) {
     bool settles = false;
     for (int64_t m = 0; m < u->member_count; m++) {
-        const wb_value *v = &graph->values[u->members[m]];
-        if (v->stored && v->output < 0) return false;
-        settles = settles || (v->stored && v->output < graph->settled_count);
+        const wb_placement *place = &graph->places.of[u->members[m]];
+        if (place->stored && place->output < 0) return false;
+        settles = settles || (place->stored && place->output < graph->places.settled_count);
     }
     return settles;
 }
 
 bool wb_graph_find_updates(wb_graph *graph) {
     if (!graph->fuse || !graph->tape->device->info.joins_updates) return true;
-    bool *needed = wb_alloc((size_t)graph->unit_count + 1);
+    bool *needed = wb_alloc((size_t)graph->units.count + 1);
     if (!needed) return false;
     mark_needed(graph, needed);
-    for (int64_t i = 0; i < graph->unit_count; i++) {
-        wb_unit *u = &graph->units[i];
+    for (int64_t i = 0; i < graph->units.count; i++) {
+        wb_unit *u = &graph->units.at[i];
         u->is_update = u->kind == WB_UNIT_PROGRAM && u->merged_into < 0 && !u->reduced &&
                        u->phases == 1 && !needed[i] && settles(graph, u);
         u->is_postponed = u->is_update && wb_count_sizes(u->ndim, u->sizes) <= SMALL;
@@ -57,19 +59,20 @@ static int by_likeness(const void *a, const void *b) {
 }
 
 wb_unit **wb_graph_postponed(const wb_graph *graph, int64_t *count) {
-    wb_unit **list = wb_alloc(sizeof *list * (size_t)(graph->unit_count + 1));
+    wb_unit **list = wb_alloc(sizeof *list * (size_t)(graph->units.count + 1));
     *count = 0;
-    for (int64_t i = 0; list && i < graph->unit_count; i++)
-        if (graph->units[i].is_postponed) list[(*count)++] = &graph->units[i];
+    for (int64_t i = 0; list && i < graph->units.count; i++)
+        if (graph->units.at[i].is_postponed) list[(*count)++] = &graph->units.at[i];
     if (list) qsort(list, (size_t)*count, sizeof(wb_unit *), by_likeness);
     return list;
 }
 
 bool wb_graph_is_concurrent(const wb_graph *graph, int64_t position, int64_t *first) {
-    const wb_unit *u = &graph->units[graph->order[position]];
-    bool joins = u->is_update && position > 0 && graph->units[graph->order[position - 1]].is_update;
+    const wb_unit *u = &graph->units.at[graph->order.units[position]];
+    bool joins =
+        u->is_update && position > 0 && graph->units.at[graph->order.units[position - 1]].is_update;
     for (int64_t i = 0; joins && i < u->need_count; i++)
-        joins = graph->units[wb_unit_needed(graph, u, i)].position < *first;
+        joins = graph->units.at[wb_unit_needed(&graph->units, u, i)].position < *first;
     if (!joins) *first = position;
     return joins;
 }

@@ -1,4 +1,6 @@
-/* Values of a graph: equal ones are merged, constants folded, trivial operations dropped. */
+/* Values of a graph: equal ones are merged, constants folded, trivial operations dropped.
+ *
+ * Reads and writes values alone. */
 #include <math.h>
 #include <string.h>
 
@@ -7,7 +9,7 @@
 #include "evaluate/graph.h"
 #include "ops/build.h"
 
-static wb_value *value_at(const wb_values *s, int32_t v) { return &s->graph->values[v]; }
+static const wb_value *value_at(const wb_values *s, int32_t v) { return &s->at[v]; }
 
 /* ---- equal values ---- */
 
@@ -43,28 +45,34 @@ static bool may_merge(const wb_value *v) {
            v->op != WB_OP_scan && v->op != WB_OP_collective;
 }
 
+int32_t wb_append_value(wb_values *s, const wb_value *v) {
+    if (!WB_GROW(s->at, s->graph->count, s->capacity)) return -1;
+    s->graph->values = s->at;
+    s->at[s->graph->count] = *v;
+    return (int32_t)s->graph->count++;
+}
+
 int32_t wb_add_value(wb_values *s, wb_value v) {
-    wb_graph *graph = s->graph;
     const bool merges = may_merge(&v);
     v.is_step = s->is_step && (v.kind == WB_VALUE_ELEMENT || v.kind == WB_VALUE_REDUCE);
-    const uint64_t hash = merges ? hash_of(&v) : wb_table_mix(1, (uint64_t)graph->count);
+    const uint64_t hash = merges ? hash_of(&v) : wb_table_mix(1, (uint64_t)s->graph->count);
     int64_t i = merges ? wb_table_find(&s->table, hash) : -1;
     for (; i >= 0; i = wb_table_next(&s->table, i)) {
-        if (!equal(&graph->values[i], &v)) continue;
+        if (!equal(&s->at[i], &v)) continue;
         wb_release(v.input_list);
         return (int32_t)i;
     }
-    if (!WB_GROW(graph->values, graph->count, graph->capacity) || !wb_table_add(&s->table, hash)) {
+    const int32_t number = wb_table_add(&s->table, hash) ? wb_append_value(s, &v) : -1;
+    if (number < 0) {
         wb_release(v.input_list);
         return -1;
     }
-    const int32_t number = (int32_t)graph->count++;
     const bool shows = v.kind == WB_VALUE_VIEW && v.op != WB_OP_data; /* no copy */
-    v.unit = WB_NO_UNIT, v.output = -1, v.memory = -1, v.holder = -1, v.callable = 0;
-    v.base = shows ? graph->values[v.small_inputs[0]].base : number;
-    if (v.kind != WB_VALUE_LEAF && v.kind != WB_VALUE_VIEW) v.layout = -1;
+    wb_value *added = &s->at[number];
+    added->callable = 0;
+    added->base = shows ? s->at[v.small_inputs[0]].base : number;
+    if (v.kind != WB_VALUE_LEAF && v.kind != WB_VALUE_VIEW) added->layout = -1;
     (void)wb_payload_ref(v.payload);
-    graph->values[number] = v;
     return number;
 }
 

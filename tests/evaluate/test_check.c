@@ -13,38 +13,38 @@ static wb_array *joined(void) { return wb_concat(1, wb_neg(x), wb_matmul(w, x));
 /* ---- damage ---- */
 
 /* The first value of this operation. */
-static wb_value *first_of(wb_graph *g, wb_op op) {
-    for (int64_t v = 0; v < g->count; v++)
-        if (g->values[v].op == op) return &g->values[v];
+static int32_t first_of(const wb_graph *g, wb_op op) {
+    for (int32_t v = 0; v < g->count; v++)
+        if (g->values[v].op == op) return v;
     fail_msg("the graph has no %s", wb_op_name(op));
-    return NULL;
+    return -1;
 }
 
 static void nothing(wb_graph *g) { (void)g; }
 
-static void phase_too_late(wb_graph *g) { first_of(g, WB_OP_exp)->phase = 2; }
-static void phase_too_early(wb_graph *g) { first_of(g, WB_OP_exp)->phase = 0; }
-static void another_units_member(wb_graph *g) { first_of(g, WB_OP_exp)->unit = 0; }
+static void phase_too_late(wb_graph *g) { g->units.of[first_of(g, WB_OP_exp)].phase = 2; }
+static void phase_too_early(wb_graph *g) { g->units.of[first_of(g, WB_OP_exp)].phase = 0; }
+static void another_units_member(wb_graph *g) { g->units.of[first_of(g, WB_OP_exp)].unit = 0; }
 
 static void other_order(wb_graph *g) {
-    const int32_t first = g->order[0], last = g->order[g->order_count - 1];
-    g->order[0] = last, g->units[last].position = 0;
-    g->order[g->order_count - 1] = first;
-    g->units[first].position = (int32_t)g->order_count - 1;
+    const int32_t first = g->order.units[0], last = g->order.units[g->order.count - 1];
+    g->order.units[0] = last, g->units.at[last].position = 0;
+    g->order.units[g->order.count - 1] = first;
+    g->units.at[first].position = (int32_t)g->order.count - 1;
 }
 
-static void not_stored(wb_graph *g) { first_of(g, WB_OP_matmul)->stored = false; }
+static void not_stored(wb_graph *g) { g->places.of[first_of(g, WB_OP_matmul)].stored = false; }
 
 /* All products of the workspace in one place. */
 static void one_place(wb_graph *g) {
     for (int64_t v = 0; v < g->count; v++)
-        if (g->values[v].op == WB_OP_matmul && g->values[v].output < 0)
-            g->values[v].offset_bytes = 0;
+        if (g->values[v].op == WB_OP_matmul && g->places.of[v].output < 0)
+            g->places.of[v].offset_bytes = 0;
 }
 
 /* The result is written over a leaf that is read in another order. */
 static void over_a_leaf(wb_graph *g) {
-    g->values[g->outputs[0]].memory = first_of(g, WB_OP_data)->memory;
+    g->places.of[g->places.outputs[0]].memory = g->places.of[first_of(g, WB_OP_data)].memory;
 }
 
 static const struct {

@@ -67,7 +67,7 @@ static const struct {
 
 static int spared(const wb_graph *graph) {
     int count = 0;
-    for (int64_t n = 0; n < graph->count; n++) count += graph->values[n].holder >= 0;
+    for (int64_t n = 0; n < graph->count; n++) count += graph->places.of[n].holder >= 0;
     return count;
 }
 
@@ -112,14 +112,14 @@ static void a_holder_lives_from_its_first_part_on(void **state) {
     small_place(&s);
     const wb_graph *graph = &s.graph;
     for (int64_t n = 0; n < graph->count; n++) {
-        const wb_value *v = &graph->values[n];
-        if (v->holder < 0) continue;
-        assert_int_equal(v->memory, graph->values[v->holder].memory);
-        assert_int_equal(v->offset_bytes, graph->values[v->holder].offset_bytes);
+        const wb_placement *place = &graph->places.of[n];
+        if (place->holder < 0) continue;
+        assert_int_equal(place->memory, graph->places.of[place->holder].memory);
+        assert_int_equal(place->offset_bytes, graph->places.of[place->holder].offset_bytes);
         for (int64_t m = 0; m < graph->count; m++) {
-            const wb_value *call = &graph->values[m];
-            if (call->op != WB_OP_matmul || call->output >= 0) continue;
-            assert_true(call->offset_bytes != v->offset_bytes);
+            const wb_placement *call = &graph->places.of[m];
+            if (graph->values[m].op != WB_OP_matmul || call->output >= 0) continue;
+            assert_true(call->offset_bytes != place->offset_bytes);
         }
     }
     small_end(&s);

@@ -47,16 +47,18 @@ static const struct {
 
 static bool is_placed(const wb_graph *graph, int32_t n) {
     const wb_value *v = &graph->values[n];
-    return v->stored && v->base == n && v->memory == graph->leaf_count + graph->output_count;
+    const wb_placements *places = &graph->places;
+    return places->of[n].stored && v->base == n &&
+           places->of[n].memory == places->leaf_count + places->output_count;
 }
 
 /* Where in the order a value is computed; -1: it is there before. */
 static int position_of(const wb_graph *graph, int32_t n) {
     const int32_t unit = wb_value_unit(graph, n);
     if (unit < 0) return -1;
-    const int32_t runs = wb_unit_runs_with(graph, unit);
-    for (int64_t i = 0; i < graph->order_count; i++)
-        if (graph->order[i] == runs) return (int)i;
+    const int32_t runs = wb_unit_runs_with(&graph->units, unit);
+    for (int64_t i = 0; i < graph->order.count; i++)
+        if (graph->order.units[i] == runs) return (int)i;
     fail_msg("the unit of value %d is not in the order", (int)n);
     return -1;
 }
@@ -83,18 +85,22 @@ static int64_t bytes_of(const wb_value *v) {
     return wb_value_count(v) * (int64_t)wb_dtype_size((wb_dtype)v->dtype);
 }
 
+/* Where the value's bytes begin and end. */
+static int64_t begin_of(const wb_graph *graph, int32_t v) {
+    return graph->places.of[v].offset_bytes;
+}
+static int64_t end_of(const wb_graph *graph, int32_t v) {
+    return begin_of(graph, v) + bytes_of(&graph->values[v]);
+}
+
 /* Two values that lie at the same bytes do not live at once. */
 static void check_lives(const wb_graph *graph) {
     for (int32_t a = 0; a < graph->count; a++) {
         if (!is_placed(graph, a)) continue;
-        const wb_value *u = &graph->values[a];
-        assert_true(u->offset_bytes >= 0 &&
-                    u->offset_bytes + bytes_of(u) <= graph->workspace_bytes);
+        assert_true(begin_of(graph, a) >= 0 && end_of(graph, a) <= graph->places.workspace_bytes);
         for (int32_t c = 0; c < graph->count; c++) {
-            const wb_value *v = &graph->values[c];
-            if (c == a || !is_placed(graph, c) ||
-                u->offset_bytes >= v->offset_bytes + bytes_of(v) ||
-                v->offset_bytes >= u->offset_bytes + bytes_of(u))
+            if (c == a || !is_placed(graph, c) || begin_of(graph, a) >= end_of(graph, c) ||
+                begin_of(graph, c) >= end_of(graph, a))
                 continue;
             const bool apart = last_reader(graph, a) < position_of(graph, c) ||
                                last_reader(graph, c) < position_of(graph, a);
@@ -106,8 +112,8 @@ static void check_lives(const wb_graph *graph) {
 static void say(small *s) {
     const wb_graph *graph = &s->graph;
     static const char *const kinds[] = {"program", "call", "copy"};
-    for (int64_t i = 0; i < graph->order_count; i++) {
-        const wb_unit *u = &graph->units[graph->order[i]];
+    for (int64_t i = 0; i < graph->order.count; i++) {
+        const wb_unit *u = &graph->units.at[graph->order.units[i]];
         small_say(s, "%s%s ", kinds[u->kind], u->epilogue >= 0 ? "+" : "");
     }
     int count = 0, places = 0;
@@ -116,7 +122,7 @@ static void say(small *s) {
         count++, places++;
         for (int32_t k = 0; k < n; k++)
             if (is_placed(graph, k) &&
-                graph->values[k].offset_bytes == graph->values[n].offset_bytes) {
+                graph->places.of[k].offset_bytes == graph->places.of[n].offset_bytes) {
                 places--;
                 break;
             }
@@ -176,8 +182,8 @@ static void place_over(small *s, wb_array *root, const wb_array *y, bool is_dona
 }
 
 static bool takes_over(const small *s) {
-    assert_int_equal(s->graph.output_count, 1);
-    return s->graph.values[s->graph.outputs[0]].memory < s->graph.leaf_count;
+    assert_int_equal(s->graph.places.output_count, 1);
+    return s->graph.places.of[s->graph.places.outputs[0]].memory < s->graph.places.leaf_count;
 }
 
 static void memory_is_taken_over(void **state) {

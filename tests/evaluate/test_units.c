@@ -6,28 +6,28 @@
 enum { MOST = 60, FAR = 2 * WB_MOST_LOOKS };
 
 typedef struct fixture {
-    wb_graph graph;
+    wb_units all;
     wb_unit units[FAR];
 } fixture;
 
-static void begin(fixture *f) { *f = (fixture){.graph = {.first_unit = -1, .last_unit = -1}}; }
+static void begin(fixture *f) { *f = (fixture){.all = {.first = -1, .last = -1}}; }
 
 static int32_t add(fixture *f) {
-    f->graph.units = f->units;
-    const int32_t number = (int32_t)f->graph.unit_count++;
+    f->all.at = f->units;
+    const int32_t number = (int32_t)f->all.count++;
     f->units[number] = (wb_unit){.epilogue = -1, .fused_into = -1, .merged_into = -1};
-    wb_unit_put_last(&f->graph, number);
+    wb_unit_put_last(&f->all, number);
     return number;
 }
 
 static void end(fixture *f) {
-    for (int64_t i = 0; i < f->graph.unit_count; i++) wb_release(f->units[i].needs);
+    for (int64_t i = 0; i < f->all.count; i++) wb_release(f->units[i].needs);
 }
 
 /* True if `from` needs `to`, by a way that does not begin with `to` itself where `indirectly`. */
 static bool reaches(const fixture *f, int32_t from, int32_t to, bool indirectly) {
     for (int64_t i = 0; i < f->units[from].need_count; i++) {
-        const int32_t next = wb_unit_needed(&f->graph, &f->units[from], i);
+        const int32_t next = wb_unit_needed(&f->all, &f->units[from], i);
         if (next == from || (next == to && indirectly)) continue;
         if (next == to || reaches(f, next, to, false)) return true;
     }
@@ -37,11 +37,11 @@ static bool reaches(const fixture *f, int32_t from, int32_t to, bool indirectly)
 /* Each unit comes after all that it needs, and labels grow. */
 static void check_order(const fixture *f) {
     int64_t label = INT64_MIN;
-    for (int32_t u = f->graph.first_unit; u >= 0; u = f->units[u].after) {
+    for (int32_t u = f->all.first; u >= 0; u = f->units[u].after) {
         assert_true(f->units[u].label > label);
         label = f->units[u].label;
         for (int64_t i = 0; i < f->units[u].need_count; i++) {
-            const int32_t needed = wb_unit_needed(&f->graph, &f->units[u], i);
+            const int32_t needed = wb_unit_needed(&f->all, &f->units[u], i);
             if (needed != u) assert_true(f->units[needed].label < label);
         }
     }
@@ -50,7 +50,7 @@ static void check_order(const fixture *f) {
 /* One that was not absorbed. */
 static int32_t any(const fixture *f, test_random *r) {
     for (;;) {
-        const int32_t u = (int32_t)random_below(r, f->graph.unit_count);
+        const int32_t u = (int32_t)random_below(r, f->all.count);
         if (f->units[u].merged_into < 0) return u;
     }
 }
@@ -58,7 +58,7 @@ static int32_t any(const fixture *f, test_random *r) {
 /* The order as a list. */
 static int list_order(const fixture *f, int32_t *list) {
     int count = 0;
-    for (int32_t u = f->graph.first_unit; u >= 0; u = f->units[u].after) list[count++] = u;
+    for (int32_t u = f->all.first; u >= 0; u = f->units[u].after) list[count++] = u;
     return count;
 }
 
@@ -73,7 +73,7 @@ static void unite(fixture *f, int32_t a, int32_t b) {
     int32_t order[MOST];
     const int count = list_order(f, order);
     wb_question q;
-    assert_int_equal(wb_may_unite(&f->graph, a, b, &q), !apart);
+    assert_int_equal(wb_may_unite(&f->all, a, b, &q), !apart);
     check_unchanged(f, order, count);
     if (apart) return;
     assert_true(wb_unite(&q, a, b));
@@ -86,11 +86,11 @@ static void units_become_one_where_no_third_lies_between(void **state) {
     for (int round = 0; round < 300; round++) {
         fixture f;
         begin(&f);
-        while (f.graph.unit_count < MOST) {
+        while (f.all.count < MOST) {
             const int32_t u = add(&f);
             for (int64_t i = random_below(&r, 4); i > 0; i--) {
                 const int32_t needed = any(&f, &r);
-                if (needed != u) assert_true(wb_unit_need(&f.graph, u, needed, false));
+                if (needed != u) assert_true(wb_unit_need(&f.all, u, needed, false));
             }
             if (random_below(&r, 3) == 0) {
                 const int32_t a = any(&f, &r), b = any(&f, &r);
@@ -108,10 +108,10 @@ static void a_unit_comes_before_what_it_does_not_need(void **state) {
     for (int round = 0; round < 300; round++) {
         fixture f;
         begin(&f);
-        while (f.graph.unit_count < MOST) {
+        while (f.all.count < MOST) {
             const int32_t u = add(&f);
             for (int64_t i = random_below(&r, 3); i > 0; i--)
-                if (u) assert_true(wb_unit_need(&f.graph, u, (int32_t)random_below(&r, u), false));
+                if (u) assert_true(wb_unit_need(&f.all, u, (int32_t)random_below(&r, u), false));
         }
         for (int i = 0; i < MOST; i++) { /* then it may need it, and often does */
             const int32_t a = any(&f, &r), b = any(&f, &r);
@@ -120,13 +120,13 @@ static void a_unit_comes_before_what_it_does_not_need(void **state) {
             int32_t order[MOST];
             const int count = list_order(&f, order);
             wb_question q;
-            wb_ask_before(&f.graph, b, &q);
+            wb_ask_before(&f.all, b, &q);
             assert_int_equal(wb_may_come(&q, a), before);
             check_unchanged(&f, order, count);
             if (!before) continue;
             wb_move_before(&q);
             assert_true(f.units[a].label < f.units[b].label);
-            assert_true(wb_unit_need(&f.graph, b, a, false));
+            assert_true(wb_unit_need(&f.all, b, a, false));
             check_order(&f);
         }
         end(&f);
@@ -137,27 +137,27 @@ static void a_unit_comes_before_what_it_does_not_need(void **state) {
 static void labels_never_run_out(void **state) {
     enum { MANY = 5000 };
     test_random r = {test_seed() + 2};
-    wb_graph graph = {.first_unit = -1, .last_unit = -1};
-    graph.units = wb_alloc(sizeof *graph.units * MANY);
-    assert_non_null(graph.units);
+    wb_units all = {.first = -1, .last = -1};
+    all.at = wb_alloc(sizeof *all.at * MANY);
+    assert_non_null(all.at);
     for (int32_t i = 0; i < MANY; i++) {
-        graph.units[i] = (wb_unit){.epilogue = -1, .fused_into = -1, .merged_into = -1};
-        wb_unit_put_last(&graph, i);
+        all.at[i] = (wb_unit){.epilogue = -1, .fused_into = -1, .merged_into = -1};
+        wb_unit_put_last(&all, i);
         const int32_t first = *state == NULL                 ? 0
                               : *(const char *)*state == 'l' ? i - 1
                                                              : (int32_t)random_below(&r, i + !i);
         wb_question q;
-        if (i) wb_ask_before(&graph, first, &q);
+        if (i) wb_ask_before(&all, first, &q);
         if (i) assert_true(wb_may_come(&q, i));
         if (i) wb_move_before(&q);
     }
     int64_t label = INT64_MIN;
-    for (int32_t u = graph.first_unit; u >= 0; u = graph.units[u].after) {
-        assert_true(graph.units[u].label > label);
-        label = graph.units[u].label;
+    for (int32_t u = all.first; u >= 0; u = all.at[u].after) {
+        assert_true(all.at[u].label > label);
+        label = all.at[u].label;
     }
-    assert_true(*state == NULL || *(const char *)*state != 'l' || graph.first_unit == MANY - 1);
-    wb_release(graph.units);
+    assert_true(*state == NULL || *(const char *)*state != 'l' || all.first == MANY - 1);
+    wb_release(all.at);
 }
 
 /* A model of many units, and what is prepared before it for the last of them. */
@@ -168,19 +168,19 @@ static void what_only_one_needs_may_go_far(void **state) {
         wb_question q;
         begin(&f);
         const int32_t early = add(&f);
-        while (f.graph.unit_count < FAR - 2) {
+        while (f.all.count < FAR - 2) {
             const int32_t u = add(&f);
-            if (u > 1) assert_true(wb_unit_need(&f.graph, u, u - 1, false));
+            if (u > 1) assert_true(wb_unit_need(&f.all, u, u - 1, false));
         }
         const int32_t other = add(&f), late = add(&f);
-        if (has_other_user) assert_true(wb_unit_need(&f.graph, other, early, false));
-        assert_true(wb_unit_need(&f.graph, late, early, false));
-        assert_true(wb_unit_need(&f.graph, late, other - 1, false));
-        assert_int_equal(wb_may_unite(&f.graph, late, early, &q), !has_other_user);
+        if (has_other_user) assert_true(wb_unit_need(&f.all, other, early, false));
+        assert_true(wb_unit_need(&f.all, late, early, false));
+        assert_true(wb_unit_need(&f.all, late, other - 1, false));
+        assert_int_equal(wb_may_unite(&f.all, late, early, &q), !has_other_user);
         if (!has_other_user) {
             assert_true(wb_unite(&q, late, early));
             f.units[early].merged_into = late;
-            assert_int_equal(f.graph.last_unit, late);
+            assert_int_equal(f.all.last, late);
         }
         check_order(&f);
         end(&f);

@@ -135,7 +135,7 @@ static void an_update_waits_for_who_reads_what_it_overwrites(void **state) {
     enum { UNITS = 5 };
     wb_unit units[UNITS] = {{.is_update = false}};
     int32_t order[UNITS], needs[] = {1 << 1};
-    wb_graph graph = {.units = units, .order = order, .order_count = UNITS};
+    wb_graph graph = {.units.at = units, .order = {.units = order, .count = UNITS}};
     for (int32_t i = 0; i < UNITS; i++) {
         units[i].is_update = i > 0;
         units[i].position = order[i] = i;
