@@ -29,6 +29,16 @@ const wb_record *wb_part_field(const wb_part *part, const char *name);
 bool wb_part_activation(const wb_part *part, const wb_term *term, const wb_record *record,
                         wb_activation **activation);
 
+/* An entry of a container: a layer, or, of a tree, an array, which belongs to the scope. NULL with an
+ * error. */
+void *wb_part_entry(const wb_part *part, bool is_tree);
+
+/* ---- build_list.c ---- */
+
+/* Fills the list that is the layer's field; the term's first `before` entries are settings. False
+ * with an error. */
+bool wb_part_read_list(const wb_part *part, wb_layer *layer, const wb_field *field, int before);
+
 /* ---- models of texts alone (parse.c) ---- */
 
 /* True if the layer's arrays are made, not read. */
