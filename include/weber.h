@@ -9,11 +9,11 @@
  *     model.h         models                            observations.h  folds, splits, samples
  *     class.h         layers of your own                csv.h           tables as text
  *     layers.h        the layers                        state.h         files
- *     initialisers.h  initial values                    show.h          printing, progress, plots
- *     parameters.h    parameters as a vector or a tree  device.h        devices, memory, threads
- *     watch.h         what layers give, by path         distributed.h   several processes
- *     losses.h        losses                            error.h         errors and the log
- *     context.h       contexts that threads share
+ *     sequences.h     embeddings, attention, recurrent  show.h          printing, progress, plots
+ *     initialisers.h  initial values                    device.h        devices, memory, threads
+ *     parameters.h    parameters as a vector or a tree  distributed.h   several processes
+ *     watch.h         what layers give, by path         error.h         errors and the log
+ *     losses.h        losses                            context.h       contexts of threads
  *
  * From C++ (17 or later): macros that take settings or lists, such as wb_dense and wb_chain, are
  * for C (those with settings work in C++20, too: weber/desc.h). Each of them calls a function whose
@@ -50,6 +50,7 @@
 #include "weber/parameters.h"
 #include "weber/scan.h"
 #include "weber/schedules.h"
+#include "weber/sequences.h"
 #include "weber/show.h"
 #include "weber/state.h"
 #include "weber/train.h"

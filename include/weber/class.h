@@ -72,6 +72,9 @@ typedef struct wb_layer_list {
     int64_t count;
 } wb_layer_list;
 
+/* An activation function: wb_relu, wb_tanh, ...; NULL is the identity. */
+typedef wb_array *wb_activation(wb_array *x);
+
 /* The table of a struct, and the function that wb_apply calls or NULL. */
 #define WB_FUNCTOR(type, function, ...) WB_FUNCTOR_(type, forward, function, __VA_ARGS__)
 /* The same with a forward function of several arrays (forward_many of the class). */

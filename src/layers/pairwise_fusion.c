@@ -7,6 +7,16 @@ typedef struct wb_pairwise_fusion_layer {
     wb_layer_list layers;
 } wb_pairwise_fusion_layer;
 
+static wb_array *apply_next(const wb_pairwise_fusion_layer *f, int i, wb_array *before,
+                            wb_array *x) {
+    wb_layer *layer = f->layers.items[i].layer;
+    wb_array *both[] = {before, x}, *y;
+    if (i == 0) return wb_apply(layer, x);
+    if (!f->connection) return wb_apply_many(layer, 2, both, 1, &y) == 1 ? y : NULL;
+    wb_array *joined = f->connection(2, both);
+    return joined ? wb_apply(layer, joined) : NULL;
+}
+
 /* y1 = layer1(x1), y2 = layer2(connection(y1, x2)), ... */
 static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
     const wb_pairwise_fusion_layer *f = (const wb_pairwise_fusion_layer *)(const void *)layer;
@@ -17,9 +27,8 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
         return 0;
     }
     for (int i = 0; i < layers; i++) {
-        wb_array *x = inputs[count == 1 ? 0 : i];
-        if (i) x = f->connection(2, (wb_array *[]){results[i - 1], x});
-        results[i] = x ? wb_apply(f->layers.items[i].layer, x) : NULL;
+        wb_array *before = i > 0 ? results[i - 1] : NULL;
+        results[i] = apply_next(f, i, before, inputs[count == 1 ? 0 : i]);
         if (!results[i]) return 0;
     }
     return layers;
@@ -33,13 +42,9 @@ static const wb_field fields[] = {
 static bool complete(wb_layer *layer) {
     const wb_pairwise_fusion_layer *f = (const wb_pairwise_fusion_layer *)(const void *)layer;
     const int64_t count = f->layers.count;
-    if (count < 1 || count > WB_MOST_ARRAYS)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "PairwiseFusion: layers must be from 1 to %d, got %lld",
-                      WB_MOST_ARRAYS, (long long)count);
-    else if (!f->connection)
-        (void)wb_fail(WB_ERROR_ARGUMENT, "PairwiseFusion: the connection is NULL");
-    else
-        return true;
+    if (count >= 1 && count <= WB_MOST_ARRAYS) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "PairwiseFusion: layers must be from 1 to %d, got %lld",
+                  WB_MOST_ARRAYS, (long long)count);
     return false;
 }
 

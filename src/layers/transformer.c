@@ -115,6 +115,11 @@ static bool check_positive(const wb_layer_class *k, const char *name, int64_t nu
 }
 
 static bool check_desc(const wb_layer_class *k, wb_transformer_block_desc *d) {
+    if (d->feed_forward && (d->hidden != 0 || d->activation)) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: feed_forward is given, so %s must not be", k->name,
+                      d->activation ? "activation" : "hidden");
+        return false;
+    }
     if (!check_positive(k, "in", d->in)) return false;
     if (d->hidden == 0 && __builtin_mul_overflow(d->in, (int64_t)4, &d->hidden)) d->hidden = -1;
     if (!check_positive(k, "hidden", d->hidden)) return false;
@@ -131,6 +136,7 @@ static wb_layer *attention_of(const wb_transformer_block_desc *d, bool is_causal
 }
 
 static wb_layer *feed_forward_of(const wb_transformer_block_desc *d) {
+    if (d->feed_forward) return d->feed_forward;
     wb_activation *activation = d->activation ? d->activation : wb_relu;
     return wb_chain(
         wb_dense(d->in, d->hidden, activation, .bias = d->bias, .init = d->init, .dtype = d->dtype),
@@ -145,7 +151,10 @@ static wb_layer *norm_of(const wb_transformer_block_desc *d) {
 static wb_layer *make(const char *function, const wb_layer_class *k, wb_transformer_block_desc d) {
     wb_layer *layers[7];
     int n = 0;
-    if (!wb_check_start(function, d.start_) || !check_desc(k, &d)) return NULL;
+    if (!wb_check_start(function, d.start_) || !check_desc(k, &d)) {
+        if (d.feed_forward) wb_drop_given_layer(d.feed_forward);
+        return NULL;
+    }
     layers[n++] = attention_of(&d, d.causal, d.rotary), layers[n++] = norm_of(&d);
     if (k == &wb_transformer_decoder_class)
         layers[n++] = attention_of(&d, false, 0), layers[n++] = norm_of(&d);

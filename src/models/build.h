@@ -29,8 +29,8 @@ const wb_record *wb_part_field(const wb_part *part, const char *name);
 bool wb_part_activation(const wb_part *part, const wb_term *term, const wb_record *record,
                         wb_activation **activation);
 
-/* An entry of a container: a layer, or, of a tree, an array, which belongs to the scope. NULL with an
- * error. */
+/* An entry of a container: a layer, or, of a tree, an array, which belongs to the scope. NULL with
+ * an error. */
 void *wb_part_entry(const wb_part *part, bool is_tree);
 
 /* ---- build_list.c ---- */

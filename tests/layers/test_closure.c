@@ -55,6 +55,25 @@ static void a_closure_after_a_container_is_its_connection(void **state) {
     wb_free(skip), wb_free(both);
 }
 
+/* h = 2 tanh(Wi x + Wh h + b) / 2 by a closure is what the RNN computes itself. */
+static int halved_tanh(void *context, int count, wb_array *const *x, wb_array **y) {
+    if (count != 1) return (void)wb_fail(WB_ERROR_ARGUMENT, "takes one array, got %d", count), 0;
+    y[0] = wb_mul_number(wb_tanh(x[0]), ((const factor *)context)->value / 2);
+    return y[0] ? 1 : 0;
+}
+
+static void a_closure_after_a_cell_is_the_activation_of_its_steps(void **state) {
+    (void)state;
+    factor two = {.value = 2};
+    wb_array *wi = wb_normal(WB_F32, 3, 2), *wh = wb_normal(WB_F32, 3, 3);
+    wb_layer *rnn = wb_rnn(2, 3, .given_wi = wi, .given_wh = wh);
+    wb_layer *cell = wb_rnn_cell(2, 3, wb_identity, .given_wi = wi, .given_wh = wh);
+    wb_layer *model = wb_recurrence(wb_chain(cell, wb_fn_with(halved_tanh, &two)));
+    wb_array *x = wb_normal(WB_F32, 2, 5, 4);
+    assert_true(wb_approx(wb_apply(model, x), wb_apply(rnn, x), 1e-6, 1e-6, NULL, 0));
+    wb_free(model), wb_free(rnn);
+}
+
 static void a_closure_may_give_several_arrays(void **state) {
     (void)state;
     wb_layer *model = wb_chain(wb_fn_with(exchanged, NULL), wb_fn(wb_neg));
@@ -169,6 +188,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(two_layers_of_one_function_have_a_context_each),
         TEST(a_closure_after_a_container_is_its_connection),
+        TEST(a_closure_after_a_cell_is_the_activation_of_its_steps),
         TEST(a_closure_may_give_several_arrays),
         TEST(gradients_flow_through_a_closure),
         TEST(errors_name_the_closure_and_its_place),

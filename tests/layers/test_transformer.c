@@ -59,6 +59,31 @@ static void a_decoder_is_its_parts(void **state) {
     wb_free(b);
 }
 
+static int doubled(void *context, int count, wb_array *const *x, wb_array **y) {
+    if (count != 1) return (void)wb_fail(WB_ERROR_ARGUMENT, "takes one array, got %d", count), 0;
+    y[0] = wb_mul_number(x[0], *(const double *)context);
+    return y[0] ? 1 : 0;
+}
+
+static void a_feed_forward_part_may_be_given(void **state) {
+    (void)state;
+    double two = 2;
+    wb_array *x = wb_normal(WB_F64, 4, 3);
+    wb_layer *given = wb_chain(wb_dense(4, 4, .dtype = WB_F64), wb_fn_with(doubled, &two));
+    wb_layer *b = wb_transformer_encoder(4, .heads = 2, .dtype = WB_F64, .feed_forward = given);
+    assert_ptr_equal(wb_get_layer(b, "feed_forward"), given);
+    wb_array *h = part(b, "norm1", wb_add(x, part(b, "attention", x)));
+    assert_close(wb_apply(b, x), part(b, "norm2", wb_add(h, wb_apply(given, h))));
+    wb_free(b);
+    assert_null(wb_transformer_encoder(4, .hidden = 8, .feed_forward = wb_dense(4, 4)));
+    assert_error(WB_ERROR_ARGUMENT, "feed_forward is given, so hidden must not be");
+    assert_null(
+        wb_transformer_decoder(4, 2, .activation = wb_gelu, .feed_forward = wb_dense(4, 4)));
+    assert_error(WB_ERROR_ARGUMENT, "feed_forward is given, so activation must not be");
+    assert_null(wb_transformer_encoder(4, .heads = 3, .feed_forward = wb_dense(4, 4)));
+    assert_error(WB_ERROR_ARGUMENT, "3");
+}
+
 /* What a mask hides may be anything; a bias of minus infinity hides, too. */
 static void masks_go_through_a_chain(void **state) {
     (void)state;
@@ -134,11 +159,9 @@ static void texts(void **state) {
 int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
-        TEST(an_encoder_is_its_parts),
-        TEST(a_decoder_is_its_parts),
-        TEST(masks_go_through_a_chain),
-        TEST(dropout_is_for_training),
-        TEST(texts),
+        TEST(an_encoder_is_its_parts),          TEST(a_decoder_is_its_parts),
+        TEST(a_feed_forward_part_may_be_given), TEST(masks_go_through_a_chain),
+        TEST(dropout_is_for_training),          TEST(texts),
     };
     ADD_TESTS(&tests, single);
     return run_test_list("layers/test_transformer", &tests, make_folder, drop_folder);

@@ -74,8 +74,8 @@ static void calls_alone(void **state) {
     REFUSED(wb_gru_cell(2, 3, .lengths = true), ARGUMENT,
             "GRUCell: .lengths must not be given: only a layer over a sequence has it");
     REFUSED(wb_maxout_make(0, NULL), ARGUMENT, "Maxout: at least one layer is needed, got none");
-    REFUSED(wb_pairwise_fusion(NULL, wb_flatten()), ARGUMENT,
-            "PairwiseFusion: the connection is NULL");
+    REFUSED(wb_pairwise_fusion_make(NULL, 0, NULL), ARGUMENT,
+            "PairwiseFusion: layers must be from 1 to 16, got 0");
     REFUSED(wb_parallel_make(wb_connect_add, 0, NULL), ARGUMENT,
             "Parallel: layers must be from 1 to 16, got 0");
     REFUSED(wb_parallel(wb_connect_add, wb_fn(wb_abs), wb_dense(-1, 2)), ARGUMENT,

@@ -145,8 +145,8 @@ static void their_reference_is_not_taken_over(void **state) {
 
     d = wb_dense(2, 2);
     wb_optimiser *o = wb_setup(wb_adam(), d);
-    assert_null(wb_pairwise_fusion(NULL, d, d));
-    assert_error(WB_ERROR_ARGUMENT, "the connection is NULL");
+    assert_null(wb_parallel(wb_connect_add, d, NULL));
+    assert_error(WB_ERROR_ARGUMENT, "layer 2");
     assert_non_null(wb_get(d, "weight"));
     wb_free(o);
 }
