@@ -140,10 +140,12 @@ WB_API wb_live_counts wb_live(void);
 WB_API wb_array *wb_full_make(wb_dtype dtype, double value, int ndim, const int64_t *sizes);
 
 /* A number without dimensions. wb_scalar has the given type; wb_number is weak: it takes the type
- * of the array that it is combined with, by the rule at the top of weber/ops.h. */
+ * of the array that it is combined with, by the rule at the top of weber/ops.h. wb_whole_number is
+ * wb_number up to 2^53, in both directions, and beyond it, where doubles have gaps, an i64. */
 #define wb_scalar(dtype, value) wb_scalar(WB_DTYPE(dtype), value)
 WB_API wb_array *(wb_scalar)(wb_dtype dtype, double value);
 WB_API wb_array *wb_number(double value);
+WB_API wb_array *wb_whole_number(int64_t value);
 
 /* A copy of a text, to be saved in one file with a model (wb_save_named); it belongs to the scope.
  * Fails with WB_ERROR_ARGUMENT if the text is not UTF-8. wb_text_of_entry returns the text, which

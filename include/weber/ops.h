@@ -5,8 +5,9 @@
  * out.
  *
  * A C number (a wb_number, or a double argument of a function) has no element type. It is stored as
- * a double, so integers up to 2^53 are exact. Together with a floating array it is rounded to the
- * array's type. Together with an integer array (u8, i32, i64; bool counts as i64):
+ * a double, so integers up to 2^53 are exact; larger ones are i64 arrays (wb_whole_number).
+ * Together with a floating array it is rounded to the array's type. Together with an integer array
+ * (u8, i32, i64; bool counts as i64):
  *
  *   - a number with a fraction, an infinity or NaN makes the result f32, as an f32 array would;
  *   - a number without a fraction keeps the array's type. In arithmetic, and where it is stored
@@ -65,15 +66,19 @@ WB_API wb_array *wb_number_div(double c, wb_array *x);
 WB_API wb_array *wb_number_pow(double c, wb_array *x);
 
 /* In C11 operands may be C numbers, on either side: wb_add(x, 1), wb_sub(1, x), wb_max(x, 0) are
- * wb_add(x, wb_number(1)) and so on; wb_and and wb_or take a number as true if it differs from 0.
- * Complex numbers and pointers to anything but an array do not compile. In C99 and C++, and through
- * a pointer to the function, operands are arrays. */
+ * wb_add(x, wb_number(1)) and so on, long and long long by wb_whole_number; wb_and and wb_or take a
+ * number as true if it differs from 0. Complex numbers and pointers to anything but an array do not
+ * compile. In C99 and C++, and through a pointer to the function, operands are arrays. */
 #if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
 static inline wb_array *wb_operand_(wb_array *x) { return x; }
+static inline wb_array *wb_unsigned_(unsigned long long x) {
+    return x <= INT64_MAX ? wb_whole_number((int64_t)x) : wb_number((double)x);
+}
 #define WB_OPERAND(x)                                                                              \
     _Generic((x), wb_array * : wb_operand_, void * : wb_operand_, float _Complex : wb_operand_,    \
              double _Complex : wb_operand_, long double _Complex : wb_operand_,                    \
-             default : wb_number)(x)
+             long : wb_whole_number, long long : wb_whole_number, unsigned long : wb_unsigned_,    \
+             unsigned long long : wb_unsigned_, default : wb_number)(x)
 #define wb_add(x, y)                  wb_add(WB_OPERAND(x), WB_OPERAND(y))
 #define wb_sub(x, y)                  wb_sub(WB_OPERAND(x), WB_OPERAND(y))
 #define wb_excess(x, y)               wb_excess(WB_OPERAND(x), WB_OPERAND(y))

@@ -48,6 +48,15 @@ wb_array *wb_widened(wb_array *x) {
     return x && !wb_dtype_is_float((wb_dtype)x->dtype) ? wb_cast(x, WB_I64) : x;
 }
 
+/* ---- whole numbers beyond those of doubles ---- */
+
+/* Of two parts, which doubles hold both. */
+wb_array *wb_whole_number(int64_t value) {
+    const int64_t most = (int64_t)1 << 53, low = value & UINT32_MAX;
+    if (value >= -most && value <= most) return wb_number((double)value);
+    return wb_add(wb_scalar(WB_I64, (double)(value - low)), wb_scalar(WB_I64, (double)low));
+}
+
 /* ---- beside an array ---- */
 
 bool wb_is_number_beside(const wb_array *number, const wb_array *x, double *c) {

@@ -43,6 +43,25 @@ static void every_row_takes_numbers_on_either_side(void **state) {
     }
 }
 
+/* Doubles have gaps beyond 2^53; long and long long do not. */
+static void large_whole_numbers_are_exact(void **state) {
+    (void)state;
+    const int64_t gap = (INT64_C(1) << 53) + 1;
+    int64_t got[2];
+    wb_array *x = wb_vector_of(WB_I64, gap, gap - 1), *y = wb_add(x, gap);
+    assert_int_equal(wb_read(y, got, sizeof got), WB_OK);
+    assert_true(got[0] == 2 * gap && got[1] == 2 * gap - 1);
+    assert_values(wb_eq(x, gap), 0, 1, 0);
+    assert_values(wb_eq((unsigned long long)gap, x), 0, 1, 0);
+    assert_values(wb_lt(wb_neg(x), -gap + 1), 0, 1, 0);
+    assert_values(wb_sub(wb_sub(x, INT64_MAX), -INT64_MAX + gap), 0, 0, -1);
+    assert_values(wb_sub(wb_whole_number(INT64_MIN), wb_whole_number(INT64_MIN + 1)), 0, -1);
+    assert_int_equal(wb_dtype_of(wb_add(wb_vector(1, 2), gap)), WB_F32);
+    assert_int_equal(wb_dtype_of(wb_add(wb_vector_of(WB_I32, 1, 2), gap)), WB_I64);
+    assert_null(wb_add(wb_vector_of(WB_I32, 1, 2), gap - 2)); /* a number without a type */
+    assert_error(WB_ERROR_ARGUMENT, "i32 holds whole numbers");
+}
+
 static void numbers_of_every_type_are_operands(void **state) {
     (void)state;
     wb_array *x = wb_vector(1, 2);
@@ -85,6 +104,7 @@ static void arrays_stay_what_they_are(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(every_row_takes_numbers_on_either_side),
+        TEST(large_whole_numbers_are_exact),
         TEST(numbers_of_every_type_are_operands),
         TEST(of_logic_a_number_is_whether_it_differs_from_zero),
         TEST(arrays_stay_what_they_are),
