@@ -63,7 +63,7 @@ int wb_path_compare(const char *a, const char *b) {
 
 /* What is wrong with a name for people, terminals and other readers; NULL: nothing. */
 static const char *fault_of_name(const char *name) {
-    if (wb_utf8_fault(name, strlen(name)) >= 0) return "is no UTF-8";
+    if (wb_utf8_fault(name, strlen(name)) >= 0) return "is not UTF-8";
     for (; *name; name++)
         if ((unsigned char)*name < 0x20 || *name == 0x7F)
             return "must not have a control "

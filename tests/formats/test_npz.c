@@ -191,7 +191,7 @@ static void bent_entries_are_refused(void **state) {
     e = u8_entry("a\x1b.npy");
     put_zip(&z, 1, &e), refuses(&z, "a name must not have a control character");
     e = u8_entry("a\xff.npy");
-    put_zip(&z, 1, &e), refuses(&z, "a name is no UTF-8");
+    put_zip(&z, 1, &e), refuses(&z, "a name is not UTF-8");
     put_zip(&z, 2, (zip_entry[]){u8_entry("a.npy"), u8_entry("a.npy")});
     refuses(&z, "the name \"a\" appears twice");
     e = (zip_entry){.name = "a.npy", .data = (const unsigned char *)"hello", .size = 5};

@@ -533,7 +533,7 @@ static void what_cannot_be_said_is_refused(void **state) {
     } rows[] = {{{"", "b"}, "a name in \"\" is empty"},
                 {{"a", "a"}, "two values cannot have one name, but both would be \"a\""},
                 {{"a", "a.b"}, "the name \"a.b\" would be read as a part of \"a\""},
-                {{"\xff", "b"}, "is no UTF-8"},
+                {{"\xff", "b"}, "is not UTF-8"},
                 {{"a\nb", "b"}, "must not have a control character"},
                 {{"__metadata__", "b"}, "cannot be called \"__metadata__\""}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -322,10 +322,10 @@ static void what_is_no_utf8_is_refused(void **state) {
     wb_layer *model = wb_chain_named({"caf\xe9", wb_dense(2, 2)});
     for (int i = 0; i < 3; i++) {
         assert_int_equal(wb_save(path_of(names[i]), model), WB_ERROR_ARGUMENT);
-        assert_error(WB_ERROR_ARGUMENT, "is no UTF-8");
+        assert_error(WB_ERROR_ARGUMENT, "is not UTF-8");
         assert_int_equal(wb_save_named(path_of(names[i]), {"caf\xe9", wb_vector(1)}),
                          WB_ERROR_ARGUMENT);
-        assert_error(WB_ERROR_ARGUMENT, "is no UTF-8");
+        assert_error(WB_ERROR_ARGUMENT, "is not UTF-8");
         assert_int_equal(access(path_of(names[i]), F_OK), -1);
     }
     wb_free(model);
