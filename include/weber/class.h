@@ -121,7 +121,8 @@ WB_API wb_layer *wb_layer_new(const wb_layer_class *layer_class);
  *
  *     wb_list_append(&m->layer, "blocks", NULL, wb_dense(4, 4));   // m->blocks.items[0].layer
  *
- * The struct takes over a layer, also on failure; of an array it holds a reference. Fails with
+ * A list without a name of its own is "". The struct takes over a layer, also on failure; of an
+ * array it holds a reference. Fails with
  * WB_ERROR_ARGUMENT, without changing the list, on a list that the struct does not have, on a name
  * that another entry has, and on a layer that contains the struct; that layer stays the caller's.
  * Chains: wb_chain_append. */

@@ -78,15 +78,16 @@ static bool leave_scope_again(wb_thread *thread, wb_object *object) {
     return false;
 }
 
-/* Gives back a reference of wb_keep, else one of wb_take, else the scope's: a getter's result
- * leaves its scope. The references of a model are not the caller's to give back. */
+/* Gives back a reference of wb_take, else one of wb_keep, else the scope's: a getter's result leaves
+ * its scope. Those of wb_take come first: another language has them, and a struct's field may have
+ * kept the array. The references of a model are not the caller's to give back. */
 static void free_array(wb_thread *thread, wb_array *x) {
-    if (x->keeps > 0) {
-        if (x->keeps < UINT16_MAX) x->keeps--;
-        wb_unhold(x);
-    } else if (x->taken > 0) {
+    if (x->taken > 0) {
         x->taken--;
         wb_unref(x);
+    } else if (x->keeps > 0) {
+        if (x->keeps < UINT16_MAX) x->keeps--;
+        wb_unhold(x);
     } else if (leave_scope(thread, &x->object) || leave_scope_again(thread, &x->object))
         wb_unref(x);
     else

@@ -445,6 +445,9 @@ wb_scale_desc *wb_scale_desc_of(wb_layer *scale);
 const wb_layer_class *wb_class_named(const char *name);
 /* The i-th class of layers.def, from 0; NULL after the last one. */
 const wb_layer_class *wb_class_at(int i);
+/* False for a class of the user's. The library's layers rely on the contents that their makers gave
+ * to their lists. */
+bool wb_class_is_of_library(const wb_layer_class *k);
 
 /* ---- normalisation (normalise.c) ---- */
 

@@ -250,8 +250,7 @@ bool wb_check_cycle(const char *function, const wb_layer *outer, void *object) {
     return false;
 }
 
-/* The library's own layers rely on the contents that their makers gave to their lists. */
-static bool is_own(const wb_layer_class *k) {
+bool wb_class_is_of_library(const wb_layer_class *k) {
     for (int i = 0; wb_class_at(i); i++)
         if (wb_class_at(i) == k) return true;
     return false;
@@ -262,15 +261,15 @@ static wb_layer_list *list_named(const char *function, wb_layer *layer, const ch
     size_t used = 0;
     if (!wb_check_layer(function, layer)) return NULL;
     if (!name) return wb_fail_argument_null(function, "the list's name");
-    if (is_own(layer->class_))
+    if (wb_class_is_of_library(layer->class_))
         return wb_fail_null(WB_ERROR_ARGUMENT, "%s: a struct of your own is expected, got %s%s",
                             function, layer->class_->name,
                             layer->class_ == &wb_chain_class ? ", for wb_chain_append" : "");
     for (int i = 0; i < layer->class_->field_count; i++) {
         const wb_field *f = &layer->class_->fields[i];
-        if (f->kind != WB_FIELD_LIST || !f->name) continue;
-        if (strcmp(f->name, name) == 0) return wb_field_list(layer, f);
-        if (used < sizeof there)
+        if (f->kind != WB_FIELD_LIST) continue;
+        if (strcmp(f->name ? f->name : "", name) == 0) return wb_field_list(layer, f);
+        if (f->name && used < sizeof there)
             used += (size_t)snprintf(there + used, sizeof there - used, "%s%s",
                                      used ? ", " : "; it has ", f->name);
     }

@@ -70,8 +70,13 @@ static const wb_term *terms_of(const wb_part *p, const wb_field *f, int before, 
     return first;
 }
 
+/* True for lists of trees and of the user's own structs, which hold arrays, too. */
+static bool may_hold_arrays(const wb_layer_class *k) {
+    return k == &wb_tree_class || !wb_class_is_of_library(k);
+}
+
 bool wb_part_read_list(const wb_part *p, wb_layer *layer, const wb_field *f, int before) {
-    const bool is_tree = layer->class_ == &wb_tree_class;
+    const bool is_tree = may_hold_arrays(layer->class_);
     const wb_record *children = f->name ? p->record ? wb_part_field(p, f->name) : NULL : p->record;
     const bool is_list =
         children && (children->kind == WB_RECORD_LIST || children->kind == WB_RECORD_MAP);

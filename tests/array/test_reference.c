@@ -44,6 +44,19 @@ static void leaving_a_scope_computes_nothing(void **state) {
     wb_free(kept), wb_free(y), wb_free(model);
 }
 
+/* A struct of the user's has kept an array that another language has, too. */
+static void what_is_taken_is_given_back_before_what_is_kept(void **state) {
+    (void)state;
+    wb_scope_open();
+    wb_array *x = wb_take(wb_keep(wb_vector(1, 2)));
+    assert_int_equal(wb_scope_leave(), WB_OK);
+    wb_free(x); /* the other language's */
+    wb_scope_open();
+    assert_int_equal(wb_scope_close(), WB_OK); /* computes what is kept */
+    assert_values(x, 1, 2);
+    assert_ptr_equal(wb_give(x), x); /* which is still the caller's */
+}
+
 static void a_loop_of_taken_arrays_needs_no_more_memory(void **state) {
     (void)state;
     wb_array *x = called(wb_exp, wb_vector(1, 2), true);
@@ -185,6 +198,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(what_is_taken_outlives_its_scope_and_stays_a_recipe),
         TEST(leaving_a_scope_computes_nothing),
+        TEST(what_is_taken_is_given_back_before_what_is_kept),
         TEST(a_loop_of_taken_arrays_needs_no_more_memory),
         TEST(each_taken_reference_wants_one_wb_free),
         TEST(a_forgotten_recipe_is_there_until_it_is_computed),

@@ -8,6 +8,38 @@
 #include "models/settings.h"
 #include "support/sample.h"
 
+/* ---- a layer of entries by name ---- */
+
+/* As bindings of other languages have them: paths are the entries' names. */
+typedef struct Entries {
+    wb_layer layer;
+    wb_layer_list items;
+} Entries;
+static wb_array *forward_entries(wb_layer *layer, wb_array *x) {
+    return wb_mul(wb_apply(wb_get_layer(layer, "dense"), x), wb_get(layer, "gain"));
+}
+WB_FUNCTOR(
+    Entries, forward_entries,
+    {.offset = offsetof(Entries, items), .kind = WB_FIELD_LIST, .trainable = true, .spread = true});
+
+static void a_list_without_a_name_holds_arrays_and_is_saved(void **state) {
+    (void)state;
+    assert_int_equal(wb_register_layer(&Entries_functor), WB_OK);
+    wb_layer *layer = (wb_layer *)(void *)wb_new(Entries);
+    assert_int_equal(wb_list_append(layer, "", "dense", wb_dense(2, 3)), WB_OK);
+    assert_int_equal(wb_list_append(layer, "", "gain", wb_vector(1, 2, 3)), WB_OK);
+    assert_sizes(wb_get(layer, "dense.weight"), 3, 2);
+    wb_array *x = wb_normal(WB_F32, 2, 4);
+    static const char *const names[] = {"m.bson", "m.safetensors", "m.npz"};
+    for (int i = 0; i < 3; i++) {
+        wb_file *file = wb_save_memory(names[i], {"model", layer});
+        wb_layer *again = wb_file_model(file, NULL, NULL);
+        assert_true(wb_approx(wb_apply(again, x), wb_apply(layer, x), 0, 0, NULL, 0));
+        wb_free(again), wb_free(file);
+    }
+    wb_free(layer);
+}
+
 /* ---- every layer of the library ---- */
 
 typedef struct class_row {
@@ -343,6 +375,7 @@ static void two_classes_cannot_have_one_name(void **state) {
 int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
+        TEST(a_list_without_a_name_holds_arrays_and_is_saved),
         TEST(every_kind_of_field_has_its_rows),
         TEST(a_layer_of_ones_own_has_what_others_have),
         TEST(a_layer_of_ones_own_is_printed_in_one_line),
