@@ -1,0 +1,183 @@
+/* One context for all threads of the interpreter: which thread is in a call, and what is released
+ * when.
+ *
+ * A thread is in the context from the beginning of a call to its end, also while it computes without
+ * the interpreter's lock (the GIL) and in functions of Python's that Weber calls. Others wait. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "binding.h"
+
+int py_recording;
+long long py_pending_limit = 1000;
+
+static wb_context *context;
+static _Thread_local char here;   /* its address names the thread */
+static _Thread_local int foreign; /* in a function that a thread of Weber's own calls */
+static const char *holder;        /* __atomic; the thread that is in the context */
+static int depth;                 /* of its calls */
+static int waiting;               /* how many threads wait; changed with the GIL */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t is_free = PTHREAD_COND_INITIALIZER;
+
+/* ---- what is released later ---- */
+
+typedef struct task {
+    struct task *next;
+    void (*done)(void *argument);
+    void *argument;
+} task;
+static task *tasks; /* __atomic */
+
+void py_do_later(void (*done)(void *argument), void *argument) {
+    task *t = malloc(sizeof *t);
+    if (!t) return; /* lost: nothing else can be done in a finaliser */
+    *t = (task){.done = done, .argument = argument};
+    t->next = __atomic_load_n(&tasks, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&tasks, &t->next, t, false, __ATOMIC_RELEASE,
+                                        __ATOMIC_RELAXED)) {
+    }
+}
+
+static void do_tasks(void) {
+    task *t = __atomic_exchange_n(&tasks, NULL, __ATOMIC_ACQUIRE);
+    while (t) {
+        task *next = t->next;
+        t->done(t->argument);
+        free(t);
+        t = next;
+    }
+}
+
+/* ---- who is in the context ---- */
+
+static void wait_until_free(void) {
+    waiting++;
+    PyThreadState *state = PyEval_SaveThread();
+    pthread_mutex_lock(&lock);
+    while (__atomic_load_n(&holder, __ATOMIC_ACQUIRE)) pthread_cond_wait(&is_free, &lock);
+    pthread_mutex_unlock(&lock);
+    PyEval_RestoreThread(state);
+    waiting--;
+}
+
+void py_enter(void) {
+    if (foreign) return;
+    if (holder == &here) {
+        depth++;
+        return;
+    }
+    while (holder) wait_until_free();
+    __atomic_store_n(&holder, &here, __ATOMIC_RELAXED);
+    depth = 1;
+    (void)wb_context_enter(context);
+    if (__atomic_load_n(&tasks, __ATOMIC_RELAXED)) do_tasks();
+}
+
+void py_leave(void) {
+    if (foreign || --depth > 0) return;
+    (void)wb_context_leave();
+    if (!waiting) {
+        __atomic_store_n(&holder, NULL, __ATOMIC_RELEASE);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    __atomic_store_n(&holder, NULL, __ATOMIC_RELEASE);
+    pthread_cond_signal(&is_free);
+    pthread_mutex_unlock(&lock);
+}
+
+bool py_open(void) {
+    py_enter();
+    if (wb_scope_open() == WB_OK) return true;
+    (void)py_raise();
+    py_leave();
+    return false;
+}
+
+void py_close(void) {
+    (void)wb_scope_leave();
+    py_leave();
+}
+
+void py_release(void *object) {
+    if (!object) return;
+    if (foreign || !holder || holder == &here) {
+        py_enter();
+        wb_free(object);
+        py_leave();
+    } else {
+        py_do_later(wb_free, object);
+    }
+}
+
+/* A child has the thread that forked alone: no other one is in the context any more. */
+static void after_fork(void) {
+    if (holder && holder != &here) holder = NULL, depth = 0;
+    waiting = 0;
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&is_free, NULL);
+}
+
+/* ---- functions that Weber calls ---- */
+
+py_inside py_callback_begin(void) { return (py_inside){PyGILState_Ensure()}; }
+void py_callback_end(py_inside inside) { PyGILState_Release(inside.state); }
+
+py_inside py_foreign_begin(void) {
+    py_inside inside = {PyGILState_Ensure()};
+    foreign++;
+    return inside;
+}
+void py_foreign_end(py_inside inside) {
+    foreign--;
+    PyGILState_Release(inside.state);
+}
+
+/* ---- functions of the module ---- */
+
+static PyObject *live(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    py_enter();
+    const wb_live_counts c = wb_live();
+    py_leave();
+    return Py_BuildValue("{s:L,s:L,s:L}", "arrays", (long long)c.arrays, "buffers",
+                         (long long)c.buffers, "objects", (long long)c.objects);
+}
+
+static PyObject *plans(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    py_enter();
+    const wb_plan_counts c = wb_plan_status();
+    py_leave();
+    return Py_BuildValue("{s:L,s:L,s:L}", "evaluations", (long long)c.evaluations, "misses",
+                         (long long)c.misses, "kernels", (long long)c.kernels);
+}
+
+static PyObject *pending_limit(PyObject *module, PyObject *limit) {
+    (void)module;
+    const long long before = py_pending_limit, now = py_integer(limit);
+    if (PyErr_Occurred()) return NULL;
+    if (now < 1) return PyErr_SetString(PyExc_ValueError, "the limit must be at least 1"), NULL;
+    py_pending_limit = now;
+    return PyLong_FromLongLong(before);
+}
+
+static PyMethodDef functions[] = {
+    {"live", live, METH_NOARGS,
+     "live()\n--\n\nHow many arrays, buffers and objects are alive, for tests."},
+    {"plans", plans, METH_NOARGS,
+     "plans()\n--\n\nHow many evaluations, plans that had to be made, and kernels there were."},
+    {"pending_limit", pending_limit, METH_O,
+     "pending_limit(limit)\n--\n\nHow many results may be pending, 1000 at first: then the next "
+     "one "
+     "is computed, so that the recipes of a program that never reads do not grow without end. "
+     "Returns the former limit."},
+    {NULL, NULL, 0, NULL}};
+
+bool py_add_context(PyObject *module) {
+    context = wb_context_new();
+    if (!context) return py_raise();
+    (void)pthread_atfork(NULL, NULL, after_fork);
+    return PyModule_AddFunctions(module, functions) == 0;
+}

@@ -1,0 +1,206 @@
+/* The module weber._weber: its types, and what calls return. */
+#include "binding.h"
+
+PyTypeObject *Optimiser_type, *Gradients_type, *Schedule_type, *Loader_type, *Rule_type,
+    *Device_type;
+
+/* ---- results ---- */
+
+static PyObject *new_object(PyTypeObject *type) {
+    return ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+}
+
+PyObject *py_wrap(PyTypeObject *type, void *object, PyObject *also) {
+    Handle *h = (Handle *)new_object(type);
+    if (!h) return py_release(object), NULL;
+    h->object = object, h->also = Py_XNewRef(also);
+    return (PyObject *)h;
+}
+
+/* Computes y where too many results are pending. */
+static void bound_pending(wb_array *y) {
+    static long long pending;
+    if (++pending < py_pending_limit) return;
+    pending = 0;
+    (void)wb_eval_make(1, &y);
+}
+
+/* Takes a result out of the call's scope. */
+static wb_array *take(wb_array *x) {
+    if (!x) return NULL;
+    (void)wb_take(x);
+    if (!py_recording) {
+        (void)wb_forget_recipe(x);
+        bound_pending(x);
+    }
+    return x;
+}
+
+PyObject *py_give_array(wb_array *x) {
+    if (!x || wb_failed()) return py_fail();
+    (void)take(x);
+    py_close();
+    return wb_failed() ? (py_release(x), py_raise()) : py_wrap_array(x);
+}
+
+PyObject *py_give_arrays(int count, wb_array *const *arrays) {
+    if (wb_failed()) return py_fail();
+    for (int i = 0; i < count; i++) (void)take(arrays[i]);
+    py_close();
+    PyObject *tuple = PyTuple_New(count);
+    for (int i = 0; i < count; i++)
+        PyTuple_SetItem(tuple, i, arrays[i] ? py_wrap_array(arrays[i]) : Py_NewRef(Py_None));
+    return tuple;
+}
+
+PyObject *py_give(PyTypeObject *type, void *object) {
+    if (!object || wb_failed()) {
+        wb_free(object);
+        return py_fail();
+    }
+    py_close();
+    return type == Layer_type ? py_wrap_layer(object) : py_wrap(type, object, NULL);
+}
+
+PyObject *py_give_object(PyObject *object) {
+    if (!object || wb_failed()) {
+        Py_XDECREF(object);
+        return py_fail();
+    }
+    py_close();
+    return object;
+}
+
+PyObject *py_give_status(wb_status status) {
+    return status == WB_OK && !wb_failed() ? py_give_object(Py_NewRef(Py_None)) : py_fail();
+}
+
+PyObject *py_give_text(const char *text) {
+    return py_give_object(text ? PyUnicode_FromString(text) : Py_NewRef(Py_None));
+}
+
+PyObject *py_give_rule(wb_rule rule) {
+    if (wb_failed()) return py_fail();
+    py_close();
+    Rule *r = (Rule *)new_object(Rule_type);
+    if (r) r->rule = rule;
+    return (PyObject *)r;
+}
+
+static PyObject *wrap_device(const wb_device *device) {
+    Device *d = (Device *)new_object(Device_type);
+    if (d) d->device = device;
+    return (PyObject *)d;
+}
+
+PyObject *py_give_device(const wb_device *device) {
+    if (!device || wb_failed()) return py_fail();
+    return py_give_object(wrap_device(device));
+}
+
+/* ---- types ---- */
+
+static void free_object(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+void py_handle_dealloc(PyObject *self) {
+    Handle *h = (Handle *)self;
+    py_release(h->object);
+    Py_CLEAR(h->also);
+    free_object(self);
+}
+void py_plain_dealloc(PyObject *self) { free_object(self); }
+
+PyTypeObject *py_new_type(PyObject *module, const char *name, size_t bytes, unsigned flags,
+                          PyType_Slot *slots) {
+    PyType_Spec spec = {name, (int)bytes, 0, Py_TPFLAGS_DEFAULT | flags, slots};
+    PyObject *type = PyType_FromSpec(&spec);
+    if (type && PyModule_AddObjectRef(module, strrchr(name, '.') + 1, type) < 0) Py_CLEAR(type);
+    return (PyTypeObject *)type;
+}
+
+/* ---- devices ---- */
+
+static PyObject *device_repr(PyObject *self) {
+    return PyUnicode_FromFormat("weber.device('%s')", wb_device_name(((Device *)self)->device));
+}
+static PyObject *device_str(PyObject *self) {
+    return PyUnicode_FromString(wb_device_name(((Device *)self)->device));
+}
+static Py_hash_t device_hash(PyObject *self) {
+    return (Py_hash_t)((uintptr_t)((Device *)self)->device >> 4);
+}
+static PyObject *device_compare(PyObject *a, PyObject *b, int op) {
+    if (op != Py_EQ && op != Py_NE) Py_RETURN_NOTIMPLEMENTED;
+    bool equal = false;
+    if (PyObject_TypeCheck(b, Device_type)) {
+        equal = ((Device *)a)->device == ((Device *)b)->device;
+    } else if (PyUnicode_Check(b)) {
+        equal = PyUnicode_CompareWithASCIIString(b, wb_device_name(((Device *)a)->device)) == 0;
+    }
+    return PyBool_FromLong(equal == (op == Py_EQ));
+}
+
+/* Sets the context's device; returns the one before, or None. */
+static PyObject *set_device(PyObject *module, PyObject *o) {
+    (void)module;
+    if (!py_open()) return NULL;
+    const wb_device *device = py_device(o);
+    if (PyErr_Occurred()) return py_fail();
+    const wb_device *before = wb_set_context_device(device);
+    return py_give_object(before ? wrap_device(before) : Py_NewRef(Py_None));
+}
+
+static PyObject *get_device(PyObject *module, PyObject *o) {
+    (void)module;
+    if (!py_open()) return NULL;
+    const wb_device *device = py_device(o);
+    return PyErr_Occurred() ? py_fail() : py_give_device(device);
+}
+
+static PyMethodDef functions[] = {{"_set_device", set_device, METH_O, NULL},
+                                  {"_get_device", get_device, METH_O, NULL},
+                                  {NULL, NULL, 0, NULL}};
+
+static bool add_types(PyObject *m) {
+    PyType_Slot handle[] = {{Py_tp_dealloc, py_handle_dealloc}, {0, NULL}};
+    PyType_Slot plain[] = {{Py_tp_dealloc, py_plain_dealloc}, {0, NULL}};
+    PyType_Slot device[] = {{Py_tp_dealloc, py_plain_dealloc},
+                            {Py_tp_repr, device_repr},
+                            {Py_tp_str, device_str},
+                            {Py_tp_hash, device_hash},
+                            {Py_tp_richcompare, device_compare},
+                            {0, NULL}};
+    const unsigned flags = Py_TPFLAGS_DISALLOW_INSTANTIATION;
+    Schedule_type = py_new_type(m, "weber.Schedule", sizeof(Handle), flags, handle);
+    Rule_type = py_new_type(m, "weber.Rule", sizeof(Rule), flags, plain);
+    Device_type = py_new_type(m, "weber.Device", sizeof(Device), flags, device);
+    return Schedule_type && Rule_type && Device_type;
+}
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                        "_weber",
+                                        "Weber's C library; import weber.",
+                                        -1,
+                                        NULL,
+                                        NULL,
+                                        NULL,
+                                        NULL,
+                                        NULL};
+
+PyMODINIT_FUNC PyInit__weber(void) {
+    PyObject *m = PyModule_Create(&definition);
+    if (!m) return NULL;
+    if (!py_add_errors(m) || !py_add_context(m) || !add_types(m) || !py_add_arguments(m) ||
+        !py_add_array(m) || !py_add_model(m) || !py_add_train(m) || !py_add_data(m) ||
+        !py_add_files(m) || PyModule_AddFunctions(m, functions) < 0 ||
+        PyModule_AddFunctions(m, py_generated) < 0 ||
+        PyModule_AddStringConstant(m, "__version__", WEBER_VERSION) < 0) {
+        Py_DECREF(m);
+        return NULL;
+    }
+    return m;
+}

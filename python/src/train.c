@@ -1,0 +1,669 @@
+/* Derivatives of functions of Python's, optimisers, and the training loop. */
+#include "binding.h"
+
+/* ---- calling a function of arrays ---- */
+
+/* A loss, or another function that Weber calls with a model and a batch. */
+typedef struct caller {
+    PyObject *function, *model; /* borrowed; model: the object for the layer `layer` */
+    const wb_layer *layer;
+    PyObject *args; /* what follows the model if there is no batch */
+} caller;
+
+static PyObject *model_object(const caller *c, wb_layer *model) {
+    return model == c->layer ? Py_NewRef(c->model) : py_wrap_layer(wb_keep_layer(model));
+}
+
+/* (model, x, y, ...) */
+static PyObject *loss_args(const caller *c, wb_layer *model, const wb_batch *batch) {
+    wb_array *arrays[2 + WB_MORE_ARRAYS];
+    Py_ssize_t count = 0;
+    if (batch) {
+        if (batch->x) arrays[count++] = batch->x;
+        if (batch->y) arrays[count++] = batch->y;
+        for (int i = 0; i < WB_MORE_ARRAYS; i++)
+            if (batch->more[i]) arrays[count++] = batch->more[i];
+    } else if (c->args) {
+        count = PyTuple_Size(c->args);
+    }
+    PyObject *args = PyTuple_New(count + 1);
+    if (!args) return NULL;
+    PyTuple_SetItem(args, 0, model_object(c, model));
+    for (Py_ssize_t i = 0; i < count; i++)
+        PyTuple_SetItem(args, i + 1,
+                        batch ? py_wrap_array(wb_take(arrays[i]))
+                              : Py_NewRef(PyTuple_GetItem(c->args, i)));
+    return args;
+}
+
+/* The array that a function returns, given to the scope; NULL with the exception kept. Takes over
+ * args. */
+static wb_array *array_of_call(PyObject *function, PyObject *args) {
+    py_recording++;
+    PyObject *result = args ? PyObject_Call(function, args, NULL) : NULL;
+    wb_array *x = result ? py_array(result) : NULL;
+    if (result && !x && !PyErr_Occurred() && !wb_failed())
+        PyErr_SetString(PyExc_TypeError, "the function returned None instead of an Array");
+    if (x && !PyErr_Occurred()) x = wb_give(wb_take(x));
+    Py_XDECREF(args);
+    Py_XDECREF(result);
+    if (PyErr_Occurred()) py_keep_exception();
+    py_recording--;
+    return wb_failed() ? NULL : x;
+}
+
+static wb_array *on_loss(wb_layer *model, const wb_batch *batch, void *user) {
+    const caller *c = user;
+    const py_inside inside = py_callback_begin();
+    wb_array *x = array_of_call(c->function, loss_args(c, model, batch));
+    py_callback_end(inside);
+    return x;
+}
+
+/* Arrays after the model make a batch, so that micro-batches can divide it. */
+static bool batch_of(PyObject *args, wb_batch *batch) {
+    const Py_ssize_t count = PyTuple_Size(args);
+    *batch = (wb_batch){0};
+    if (count < 1 || count > 2 + WB_MORE_ARRAYS) return false;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *o = PyTuple_GetItem(args, i);
+        if (Py_TYPE(o) != Array_type || wb_ndim(((Array *)o)->x) == 0) return false;
+        wb_array **const place = i == 0 ? &batch->x : i == 1 ? &batch->y : &batch->more[i - 2];
+        *place = ((Array *)o)->x;
+        if (wb_numobs(*place) != wb_numobs(batch->x)) return false;
+    }
+    batch->size = wb_numobs(batch->x);
+    return true;
+}
+
+static bool begin_loss(caller *c, wb_batch *batch, const wb_batch **given, PyObject *const *args,
+                       Py_ssize_t nargs, Py_ssize_t model_at, Py_ssize_t first) {
+    *c = (caller){.function = args[0], .model = args[model_at]};
+    c->layer = py_layer(c->model);
+    c->args = PyErr_Occurred() ? NULL : PyTuple_New(nargs - first);
+    if (!c->args) return false;
+    for (Py_ssize_t i = first; i < nargs; i++)
+        PyTuple_SetItem(c->args, i - first, Py_NewRef(args[i]));
+    *given = batch_of(c->args, batch) ? batch : NULL;
+    return true;
+}
+
+static PyObject *train_step(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module;
+    if (nargs < 3)
+        return PyErr_SetString(PyExc_TypeError, "train_step(loss, model, optimiser, *args)"), NULL;
+    if (!py_open()) return NULL;
+    caller c;
+    wb_batch batch;
+    const wb_batch *given;
+    wb_optimiser *optimiser = py_handle(args[2], Optimiser_type);
+    if (PyErr_Occurred() || !begin_loss(&c, &batch, &given, args, nargs, 1, 3)) return py_fail();
+    PyThreadState *others = PyEval_SaveThread();
+    wb_array *l = wb_train_step(on_loss, (wb_layer *)(uintptr_t)c.layer, given, &c, optimiser);
+    PyEval_RestoreThread(others);
+    Py_DECREF(c.args);
+    return py_give_array(l);
+}
+
+/* ---- gradients ---- */
+
+static PyObject *withgradient(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module;
+    if (nargs < 2)
+        return PyErr_SetString(PyExc_TypeError, "withgradient(loss, model, *args)"), NULL;
+    if (!py_open()) return NULL;
+    caller c;
+    wb_batch batch;
+    const wb_batch *given;
+    if (!begin_loss(&c, &batch, &given, args, nargs, 1, 2)) return py_fail();
+    wb_gradients *gradients = NULL;
+    wb_array *l = wb_withgradient(on_loss, (wb_layer *)(uintptr_t)c.layer, given, &c, &gradients);
+    Py_DECREF(c.args);
+    if (!l || wb_failed()) return py_fail();
+    PyObject *all = py_wrap(Gradients_type, wb_take(gradients), c.model);
+    PyObject *loss = py_give_array(l);
+    return loss && all ? Py_BuildValue("(NN)", loss, all)
+                       : (Py_XDECREF(loss), Py_XDECREF(all), NULL);
+}
+
+static PyObject *update(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module;
+    if (nargs != 3)
+        return PyErr_SetString(PyExc_TypeError, "update(optimiser, model, gradients)"), NULL;
+    if (!py_open()) return NULL;
+    wb_optimiser *optimiser = py_handle(args[0], Optimiser_type);
+    wb_layer *model = py_layer(args[1]);
+    wb_gradients *gradients = py_handle(args[2], Gradients_type);
+    if (PyErr_Occurred()) return py_fail();
+    PyThreadState *others = PyEval_SaveThread();
+    const wb_status status = wb_update(optimiser, model, gradients);
+    PyEval_RestoreThread(others);
+    return py_give_status(status);
+}
+
+/* A function of arrays: each gets a node of its own, so that what was computed from it before is a
+ * constant. Returns the result, NULL on failure. */
+static wb_array *call_on_nodes(PyObject *function, PyObject *given, int count, wb_array **nodes) {
+    PyObject *args = PyTuple_New(PyTuple_Size(given));
+    for (Py_ssize_t i = 0, k = 0; args && i < PyTuple_Size(given); i++) {
+        PyObject *o = PyTuple_GetItem(given, i);
+        if (!PyObject_TypeCheck(o, Layer_type) && k < count) {
+            wb_array *x = py_array(o);
+            x = x && !PyErr_Occurred() ? wb_reshape_make(x, wb_ndim(x), wb_sizes(x)) : NULL;
+            nodes[k++] = x;
+            if (!x) break;
+            PyTuple_SetItem(args, i, py_wrap_array(wb_take(x)));
+        } else {
+            PyTuple_SetItem(args, i, Py_NewRef(o));
+        }
+    }
+    if (PyErr_Occurred() || wb_failed()) {
+        Py_XDECREF(args);
+        return NULL;
+    }
+    return array_of_call(function, args);
+}
+
+enum { MOST = 64 };
+
+/* How many of the arguments are arrays; -1 with an exception. */
+static int count_arrays(PyObject *given) {
+    int count = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(given); i++)
+        count += !PyObject_TypeCheck(PyTuple_GetItem(given, i), Layer_type);
+    if (count <= MOST) return count;
+    PyErr_Format(PyExc_ValueError, "at most %d arrays, got %d", (int)MOST, count);
+    return -1;
+}
+
+/* _value_and_grad(function, args): (value, [gradient of each argument]). */
+static PyObject *value_and_grad(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module, (void)nargs;
+    PyObject *given = args[1];
+    const Py_ssize_t all = PyTuple_Size(given);
+    const int count = count_arrays(given);
+    if (count < 0 || !py_open()) return NULL;
+    wb_array *nodes[MOST], *gradients[MOST] = {NULL};
+    const bool has_layers = count < all;
+    const bool before = has_layers ? wb_training(true) : false;
+    wb_array *y = call_on_nodes(args[0], given, count, nodes);
+    if (has_layers) (void)wb_training(before);
+    if (!y || (count && wb_gradient_of(y, count, nodes, gradients) != WB_OK)) return py_fail();
+    PyObject *list = PyList_New(all);
+    py_recording++; /* the gradients belong to the recipe of y, which is not dropped here */
+    for (Py_ssize_t i = 0, k = 0; list && i < all; i++) {
+        PyObject *o = PyTuple_GetItem(given, i), *gradient = NULL;
+        if (PyObject_TypeCheck(o, Layer_type)) {
+            wb_gradients *g = wb_gradient(y, py_layer(o));
+            if (g) gradient = py_wrap(Gradients_type, wb_take(g), o);
+        } else {
+            wb_array *g = gradients[k++];
+            if (g && py_recording == 1)
+                (void)wb_forget_recipe(wb_take(g));
+            else if (g)
+                (void)wb_take(g);
+            gradient = g ? py_wrap_array(g) : Py_NewRef(Py_None);
+        }
+        if (!gradient)
+            Py_CLEAR(list);
+        else
+            PyList_SetItem(list, i, gradient);
+    }
+    py_recording--;
+    if (!list) return py_fail();
+    PyObject *value = py_give_array(y);
+    return value ? Py_BuildValue("(NN)", value, list) : (Py_DECREF(list), NULL);
+}
+
+/* _matrix_of(function, args, name): the Jacobian or Hessian, or the Hessian's diagonal. */
+static PyObject *matrix_of(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module, (void)nargs;
+    const char *name = py_text(args[2]);
+    if (!name || !py_open()) return NULL;
+    wb_array *node;
+    wb_array *y = call_on_nodes(args[0], args[1], 1, &node);
+    if (!y) return py_fail();
+    wb_array *m = strcmp(name, "jacobian") == 0  ? wb_jacobian(y, node)
+                  : strcmp(name, "hessian") == 0 ? wb_hessian(y, node)
+                                                 : wb_hessian_diagonal(y, node);
+    if (m && strcmp(name, "jacobian") == 0) m = wb_transpose(m);
+    return py_give_array(m);
+}
+
+/* _along(function, args, vectors, name): J v, or the Hessian times v for each argument. */
+static PyObject *along(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module, (void)nargs;
+    const char *name = py_text(args[3]);
+    const int count = count_arrays(args[1]);
+    if (!name || count < 0 || !py_open()) return NULL;
+    const py_array_list vectors = py_arrays(args[2]);
+    wb_array *nodes[MOST], *products[MOST] = {NULL};
+    wb_array *y = NULL;
+    if (!PyErr_Occurred() && vectors.count != count)
+        PyErr_SetString(PyExc_ValueError, "there is one vector for each array");
+    if (!PyErr_Occurred()) y = call_on_nodes(args[0], args[1], count, nodes);
+    const bool is_jvp = strcmp(name, "jvp") == 0;
+    wb_array *v = y && is_jvp ? wb_jvp(y, count, nodes, vectors.at) : NULL;
+    if (y && !is_jvp) (void)wb_hvp(y, count, nodes, vectors.at, products);
+    PyMem_Free(vectors.at);
+    if (PyErr_Occurred() || !y) return py_fail();
+    return is_jvp ? py_give_arrays(2, (wb_array *[]){y, v}) : py_give_arrays(count, products);
+}
+
+static wb_array *on_arrays(void *function, int count, wb_array *const *arrays) {
+    const py_inside inside = py_callback_begin();
+    PyObject *args = PyTuple_New(count);
+    for (int i = 0; args && i < count; i++)
+        PyTuple_SetItem(args, i, py_wrap_array(wb_take(arrays[i])));
+    wb_array *y = array_of_call(function, args);
+    py_callback_end(inside);
+    return y;
+}
+
+static PyObject *recompute(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module;
+    if (nargs < 2) return PyErr_SetString(PyExc_TypeError, "recompute(function, *arrays)"), NULL;
+    wb_array *arrays[MOST];
+    if (!py_open()) return NULL;
+    for (Py_ssize_t i = 1; i < nargs && i <= MOST; i++) arrays[i - 1] = py_array(args[i]);
+    if (PyErr_Occurred()) return py_fail();
+    return py_give_array(wb_recompute(on_arrays, args[0], (int)nargs - 1, arrays));
+}
+
+/* ---- functions with a derivative of their own ---- */
+
+static wb_array *on_value(void *context, int count, wb_array *const *arrays) {
+    return on_arrays(PyTuple_GetItem(context, 0), count, arrays);
+}
+
+static wb_status on_pullback(void *context, wb_array *result, wb_array *cotangent, int count,
+                             wb_array *const *arrays, wb_array **cotangents) {
+    const py_inside inside = py_callback_begin();
+    py_recording++;
+    PyObject *args = PyTuple_New(count + 2), *made = NULL;
+    if (args) {
+        PyTuple_SetItem(args, 0, py_wrap_array(wb_take(result)));
+        PyTuple_SetItem(args, 1, py_wrap_array(wb_take(cotangent)));
+        for (int i = 0; i < count; i++)
+            PyTuple_SetItem(args, i + 2, py_wrap_array(wb_take(arrays[i])));
+        made = PyObject_Call(PyTuple_GetItem(context, 1), args, NULL);
+    }
+    PyObject *list = made && !PyTuple_Check(made) ? PyTuple_Pack(1, made) : Py_XNewRef(made);
+    if (list && PyTuple_Size(list) != count)
+        PyErr_Format(PyExc_ValueError, "the pullback returned %zd cotangents for %d arrays",
+                     PyTuple_Size(list), count);
+    for (int i = 0; list && i < count && !PyErr_Occurred(); i++) {
+        wb_array *c = py_array(PyTuple_GetItem(list, i));
+        cotangents[i] = c && !PyErr_Occurred() ? wb_give(wb_take(c)) : NULL;
+    }
+    Py_XDECREF(args), Py_XDECREF(made), Py_XDECREF(list);
+    if (PyErr_Occurred()) py_keep_exception();
+    py_recording--;
+    const wb_status status = wb_error_status();
+    py_callback_end(inside);
+    return status;
+}
+static void release_functions(void *context) { py_do_later((void (*)(void *))Py_DecRef, context); }
+
+static PyObject *function(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module;
+    wb_array *arrays[MOST];
+    if (nargs < 3 || nargs > MOST + 2)
+        return PyErr_SetString(PyExc_TypeError, "function(value, pullback, *arrays)"), NULL;
+    if (!py_open()) return NULL;
+    for (Py_ssize_t i = 2; i < nargs; i++) arrays[i - 2] = py_array(args[i]);
+    if (PyErr_Occurred()) return py_fail();
+    PyObject *functions = PyTuple_Pack(2, args[0], args[1]);
+    if (!functions) return py_fail();
+    const wb_function_desc desc =
+        WB_DESC(function, .value = on_value, .pullback = on_pullback, .context = functions,
+                .release = release_functions, .name = "function");
+    return py_give_array(wb_function_make((int)nargs - 2, arrays, desc));
+}
+
+/* ---- gradients and optimisers ---- */
+
+static PyObject *gradients_items(PyObject *self, PyObject *unused) {
+    (void)unused;
+    if (!py_open()) return NULL;
+    PyObject *dict = PyDict_New();
+    for (wb_parameter p = {0}; dict && wb_next_gradient(((Handle *)self)->object, &p);) {
+        PyObject *x = p.gradient ? py_wrap_array(wb_take(p.gradient)) : Py_NewRef(Py_None);
+        if (!x || PyDict_SetItemString(dict, p.path, x) < 0) Py_CLEAR(dict);
+        Py_XDECREF(x);
+    }
+    return py_give_object(dict);
+}
+static PyObject *gradients_get(PyObject *self, PyObject *key) {
+    const char *path = py_text(key);
+    if (!path || !py_open()) return NULL;
+    wb_array *g = wb_gradients_get(((Handle *)self)->object, path);
+    if (!g && !wb_failed()) return py_give_object(Py_NewRef(Py_None));
+    return py_give_array(g);
+}
+static int gradients_set(PyObject *self, PyObject *key, PyObject *value) {
+    const char *path = py_text(key);
+    if (!path || !py_open()) return -1;
+    wb_array *g = value ? py_array(value) : NULL;
+    PyObject *done = PyErr_Occurred()
+                         ? py_fail()
+                         : py_give_status(wb_gradients_set(((Handle *)self)->object, path, g));
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+static const py_member setup_members[] = {
+    {PY_RULE, 0, offsetof(wb_setup_desc, rule), "rule", NULL},
+    {PY_ARRAY, 0, 0, "model", NULL}, /* below */
+    {PY_DTYPE, 0, offsetof(wb_setup_desc, compute), "compute", NULL},
+    {PY_REAL, 0, offsetof(wb_setup_desc, loss_scale), "loss_scale", NULL},
+    {PY_INT64, 0, offsetof(wb_setup_desc, loss_scale_interval), "loss_scale_interval", NULL},
+    {PY_REAL, 0, offsetof(wb_setup_desc, clip_total_norm), "clip_total_norm", NULL},
+    {PY_INT64, 0, offsetof(wb_setup_desc, micro_batches), "micro_batches", NULL},
+    {PY_BOOL, 0, offsetof(wb_setup_desc, distributed), "distributed", NULL},
+    {PY_DTYPE, 0, offsetof(wb_setup_desc, send), "send", NULL},
+    {PY_INT, 0, offsetof(wb_setup_desc, zero), "zero", NULL},
+    {PY_BOOL, 0, offsetof(wb_setup_desc, may_miss), "may_miss", NULL},
+    {PY_INT64, 0, offsetof(wb_setup_desc, compare_every), "compare_every", NULL},
+};
+enum { SETUP_MEMBERS = (int)(sizeof setup_members / sizeof *setup_members), RULE_AND_MODEL = 2 };
+
+/* {"*.bias": Descent(0.1)} */
+static void fill_paths(PyObject *paths, wb_path_rule *rows) {
+    if (py_is_none(paths)) return;
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    for (int i = 0; PyDict_Check(paths) && PyDict_Next(paths, &at, &key, &value); i++) {
+        if (i == WB_PATH_RULES) {
+            PyErr_Format(PyExc_ValueError, "at most %d paths", (int)WB_PATH_RULES);
+            return;
+        }
+        rows[i] = (wb_path_rule){py_text(key), py_rule(value)};
+    }
+    if (!PyDict_Check(paths)) PyErr_SetString(PyExc_TypeError, "paths is a dict of rules");
+}
+
+static PyObject *setup(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+                       PyObject *kwnames) {
+    (void)module;
+    const char *names[SETUP_MEMBERS + 1];
+    for (int i = 0; i < SETUP_MEMBERS; i++) names[i] = setup_members[i].name;
+    names[SETUP_MEMBERS] = "paths";
+    const py_signature signature = {"setup", names, SETUP_MEMBERS + 1, 2, 2};
+    PyObject *a[SETUP_MEMBERS + 1];
+    if (!py_bind(&signature, args, nargs, kwnames, a)) return NULL;
+    if (!py_open()) return NULL;
+    wb_setup_desc desc = WB_DESC(setup, WB_NO_MORE);
+    desc.rule = py_rule(a[0]);
+    desc.model = py_layer(a[1]);
+    py_fill(&desc, setup_members + RULE_AND_MODEL, SETUP_MEMBERS - RULE_AND_MODEL,
+            a + RULE_AND_MODEL);
+    fill_paths(a[SETUP_MEMBERS], desc.paths);
+    if (PyErr_Occurred()) return py_fail();
+    PyThreadState *others = PyEval_SaveThread(); /* ranks may exchange their parameters */
+    wb_optimiser *optimiser = wb_setup_make(desc);
+    PyEval_RestoreThread(others);
+    return py_give(Optimiser_type, optimiser);
+}
+
+/* ---- schedules from functions ---- */
+
+static double on_schedule(int64_t t, void *user) {
+    const py_inside inside = py_callback_begin();
+    PyObject *result = PyObject_CallFunction(user, "L", (long long)t);
+    const double v = result ? PyFloat_AsDouble(result) : 0;
+    Py_XDECREF(result);
+    if (PyErr_Occurred()) py_keep_exception();
+    py_callback_end(inside);
+    return v;
+}
+static PyObject *schedule_of(PyObject *module, PyObject *f) {
+    (void)module;
+    if (!py_open()) return NULL;
+    wb_schedule *s = wb_schedule_of(on_schedule, f);
+    if (!s || wb_failed()) return py_fail();
+    py_close();
+    return py_wrap(Schedule_type, s, f);
+}
+
+/* ---- the loop, and evaluation ---- */
+
+static PyObject *number(double v) {
+    return v == v ? PyFloat_FromDouble(v) : Py_NewRef(Py_None); /* NaN: the task has it not */
+}
+
+static PyObject *evaluation_object(const wb_evaluation *e) {
+    static const char *const tasks[] = {"by_target", "classes", "yes_or_no", "numbers"};
+    PyObject *confusion = e->confusion ? py_wrap_array(wb_take(e->confusion)) : Py_NewRef(Py_None);
+    return Py_BuildValue(
+        "{s:s,s:L,s:L,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "task", tasks[e->task],
+        "observations", (long long)e->observations, "count", (long long)e->count, "loss",
+        number(e->loss), "perplexity", number(e->perplexity), "accuracy", number(e->accuracy),
+        "top_k", number(e->top_k), "precision", number(e->precision), "recall", number(e->recall),
+        "f1", number(e->f1), "auc", number(e->auc), "mse", number(e->mse), "mae", number(e->mae),
+        "r2", number(e->r2), "confusion", confusion);
+}
+
+static const char *const task_names[] = {"by_target", "classes", "yes_or_no", "numbers", NULL};
+
+/* What the callbacks of one call need. */
+typedef struct loop {
+    caller loss, predict;
+    PyObject *optimiser, *on_step, *on_epoch, *score, *event_type;
+} loop;
+
+static wb_array *on_loop_loss(wb_layer *model, const wb_batch *batch, void *user) {
+    return on_loss(model, batch, &((loop *)user)->loss);
+}
+static wb_array *on_predict(wb_layer *model, const wb_batch *batch, void *user) {
+    return on_loss(model, batch, &((loop *)user)->predict);
+}
+
+static PyObject *event_object(const loop *l, const wb_train_event *e) {
+    PyObject *aux = PyDict_New();
+    for (int i = 0; aux && i < e->aux_count; i++) {
+        PyObject *v = PyFloat_FromDouble(e->aux[i].mean);
+        if (v) (void)PyDict_SetItemString(aux, e->aux[i].name, v);
+        Py_XDECREF(v);
+    }
+    PyObject *loss = e->loss ? py_wrap_array(wb_take(e->loss)) : Py_NewRef(Py_None);
+    PyObject *validation = e->validation ? evaluation_object(e->validation) : Py_NewRef(Py_None);
+    PyObject *named = Py_BuildValue(
+        "{s:N,s:O,s:N,s:d,s:L,s:L,s:N,s:d,s:L,s:N}", "model", model_object(&l->loss, e->model),
+        "optimiser", l->optimiser, "loss", loss, "mean_loss", e->mean_loss, "epoch",
+        (long long)e->epoch, "step", (long long)e->step, "validation", validation, "score",
+        e->score, "best_epoch", (long long)e->best_epoch, "aux", aux);
+    PyObject *none = PyTuple_New(0);
+    PyObject *event = named && none ? PyObject_Call(l->event_type, none, named) : NULL;
+    Py_XDECREF(named), Py_XDECREF(none);
+    return event;
+}
+
+static bool on_event(PyObject *function, const wb_train_event *e) {
+    const py_inside inside = py_callback_begin();
+    PyObject *event = event_object(e->user, e);
+    PyObject *result = event ? PyObject_CallFunctionObjArgs(function, event, NULL) : NULL;
+    const bool goes_on = result && result != Py_False;
+    Py_XDECREF(event), Py_XDECREF(result);
+    if (PyErr_Occurred()) py_keep_exception();
+    py_callback_end(inside);
+    return goes_on;
+}
+static bool on_step(const wb_train_event *e) { return on_event(((loop *)e->user)->on_step, e); }
+static bool on_epoch(const wb_train_event *e) { return on_event(((loop *)e->user)->on_epoch, e); }
+static double on_score(const wb_train_event *e) {
+    const py_inside inside = py_callback_begin();
+    PyObject *event = event_object(e->user, e);
+    PyObject *result =
+        event ? PyObject_CallFunctionObjArgs(((loop *)e->user)->score, event, NULL) : NULL;
+    const double score = result ? PyFloat_AsDouble(result) : 0;
+    Py_XDECREF(event), Py_XDECREF(result);
+    if (PyErr_Occurred()) py_keep_exception();
+    py_callback_end(inside);
+    return score;
+}
+
+static void fill_schedules(PyObject *schedules, wb_scheduled *rows) {
+    if (py_is_none(schedules)) return;
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    if (!PyDict_Check(schedules)) PyErr_SetString(PyExc_TypeError, "schedules is a dict");
+    for (int i = 0; !PyErr_Occurred() && PyDict_Next(schedules, &at, &key, &value); i++) {
+        if (i == WB_SCHEDULES) {
+            PyErr_Format(PyExc_ValueError, "at most %d schedules", (int)WB_SCHEDULES);
+            return;
+        }
+        rows[i] =
+            (wb_scheduled){.setting = py_text(key), .schedule = py_handle(value, Schedule_type)};
+    }
+}
+
+static const py_member train_members[] = {
+    {PY_INT64, 0, offsetof(wb_train_desc, epochs), "epochs", NULL},
+    {PY_BOOL, 0, offsetof(wb_train_desc, progress), "progress", NULL},
+    {PY_REAL, 0, offsetof(wb_train_desc, throttle), "throttle", NULL},
+    {PY_TEXT, 0, offsetof(wb_train_desc, checkpoint), "checkpoint", NULL},
+    {PY_BOOL, 0, offsetof(wb_train_desc, share_checkpoint), "share_checkpoint", NULL},
+    {PY_INT64, 0, offsetof(wb_train_desc, every), "every", NULL},
+    {PY_INT64, 0, offsetof(wb_train_desc, keep), "keep", NULL},
+    {PY_BOOL, 0, offsetof(wb_train_desc, keep_best), "keep_best", NULL},
+    {PY_INT64, 0, offsetof(wb_train_desc, early_stopping.patience), "patience", NULL},
+    {PY_REAL, 0, offsetof(wb_train_desc, early_stopping.min_delta), "min_delta", NULL},
+};
+enum { TRAIN_MEMBERS = (int)(sizeof train_members / sizeof *train_members) };
+
+static PyObject *train(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+                       PyObject *kwnames) {
+    (void)module;
+    enum { LOSS, MODEL, DATA, OPTIMISER, FIRST };
+    enum { ON_STEP = FIRST + TRAIN_MEMBERS, ON_EPOCH, SCORE, SCHEDULES, VALIDATION, COUNT };
+    const char *names[COUNT] = {"loss", "model", "data", "optimiser"};
+    for (int i = 0; i < TRAIN_MEMBERS; i++) names[FIRST + i] = train_members[i].name;
+    names[ON_STEP] = "on_step", names[ON_EPOCH] = "on_epoch", names[SCORE] = "score";
+    names[SCHEDULES] = "schedules", names[VALIDATION] = "validation";
+    const py_signature signature = {"train", names, COUNT, FIRST, FIRST};
+    PyObject *a[COUNT];
+    if (!py_bind(&signature, args, nargs, kwnames, a)) return NULL;
+    PyObject *types = PyImport_ImportModule("types");
+    PyObject *event_type = types ? PyObject_GetAttrString(types, "SimpleNamespace") : NULL;
+    Py_XDECREF(types);
+    if (!event_type || !py_open()) return NULL;
+    loop l = {.loss = {.function = a[LOSS], .model = a[MODEL]},
+              .optimiser = a[OPTIMISER],
+              .on_step = a[ON_STEP],
+              .on_epoch = a[ON_EPOCH],
+              .score = a[SCORE],
+              .event_type = event_type};
+    wb_train_desc desc = WB_DESC(train, .loss = on_loop_loss, .user = &l);
+    desc.model = py_layer(a[MODEL]);
+    l.loss.layer = desc.model;
+    desc.loader = py_handle(a[DATA], Loader_type);
+    desc.optimiser = py_handle(a[OPTIMISER], Optimiser_type);
+    if (!py_is_none(a[VALIDATION])) desc.validation = py_handle(a[VALIDATION], Loader_type);
+    if (!py_is_none(a[ON_STEP])) desc.on_step = on_step;
+    if (!py_is_none(a[ON_EPOCH])) desc.on_epoch = on_epoch;
+    if (!py_is_none(a[SCORE])) desc.score = on_score;
+    py_fill(&desc, train_members, TRAIN_MEMBERS, a + FIRST);
+    fill_schedules(a[SCHEDULES], desc.schedules);
+    if (PyErr_Occurred()) {
+        Py_DECREF(event_type);
+        return py_fail();
+    }
+    PyThreadState *others = PyEval_SaveThread();
+    const wb_status status = wb_train_make(desc);
+    PyEval_RestoreThread(others);
+    Py_DECREF(event_type);
+    return py_give_status(status);
+}
+
+static PyObject *evaluate(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+                          PyObject *kwnames) {
+    (void)module;
+    static const char *const names[] = {"model", "data", "loss",      "predict",
+                                        "task",  "k",    "threshold", "ignore"};
+    static const py_signature signature = {"evaluate", names, 8, 2, 3};
+    PyObject *a[8];
+    if (!py_bind(&signature, args, nargs, kwnames, a)) return NULL;
+    if (!py_open()) return NULL;
+    loop l = {.loss = {.function = a[2], .model = a[0]},
+              .predict = {.function = a[3], .model = a[0]}};
+    wb_evaluate_desc desc = WB_DESC(evaluate, .user = &l);
+    desc.model = py_layer(a[0]);
+    l.loss.layer = l.predict.layer = desc.model;
+    desc.loader = py_handle(a[1], Loader_type);
+    if (!py_is_none(a[2])) desc.loss = on_loop_loss;
+    if (!py_is_none(a[3])) desc.predict = on_predict;
+    desc.task = (wb_task)py_choice(a[4], task_names);
+    if (!py_is_none(a[5])) desc.k = py_integer(a[5]);
+    desc.threshold = py_given_real(a[6], desc.threshold);
+    if (!py_is_none(a[7])) desc.ignore = py_integer(a[7]);
+    if (PyErr_Occurred()) return py_fail();
+    PyThreadState *others = PyEval_SaveThread();
+    const wb_evaluation e = wb_evaluate_make(desc);
+    PyEval_RestoreThread(others);
+    return e.status == WB_OK ? py_give_object(evaluation_object(&e)) : py_fail();
+}
+
+#define FAST(name, function, doc)                                                                  \
+    { name, (PyCFunction)(void *)function, METH_FASTCALL, doc }
+#define NAMED(name, function, doc)                                                                 \
+    { name, (PyCFunction)(void *)function, METH_FASTCALL | METH_KEYWORDS, doc }
+static PyMethodDef functions[] = {
+    FAST("train_step", train_step,
+         "train_step($module, loss, model, optimiser, *args)\n--\n\nOne step with the loss "
+         "loss(model, *args), which it returns."),
+    FAST(
+        "withgradient", withgradient,
+        "withgradient($module, loss, model, *args)\n--\n\n(loss(model, *args), its gradients): the "
+        "gradients are for update(), and have the parameters' paths: "
+        "gradients['layers.1.weight']."),
+    FAST("update", update,
+         "update($module, optimiser, model, gradients)\n--\n\nOne step of the optimiser."),
+    FAST("recompute", recompute,
+         "recompute($module, function, *arrays)\n--\n\nfunction(*arrays); what is computed between "
+         "is computed again for the gradient instead of kept."),
+    FAST("function", function,
+         "function($module, value, pullback, *arrays)\n--\n\nvalue(*arrays), with the derivative "
+         "pullback(result, cotangent, *arrays), which returns a cotangent, or None, for each "
+         "array."),
+    FAST("_value_and_grad", value_and_grad, NULL),
+    FAST("_matrix_of", matrix_of, NULL),
+    FAST("_along", along, NULL),
+    NAMED("setup", setup,
+          "setup($module, rule, model, *, compute='float32', loss_scale=0, "
+          "loss_scale_interval=2000, clip_total_norm=0, micro_batches=1, distributed=False, "
+          "send='float32', zero=0, may_miss=False, compare_every=1000, paths=None)\n--\n\nAn "
+          "optimiser: the rule with its states for the model. paths: {'*.bias': Descent(0.1)}."),
+    {"schedule_of", schedule_of, METH_O,
+     "schedule_of($module, function)\n--\n\nA schedule of function(t), t from 1."},
+    NAMED("train", train,
+          "train($module, loss, model, data, optimiser, *, epochs=1, progress=False, throttle=0, "
+          "checkpoint=None, share_checkpoint=False, every=0, keep=3, keep_best=False, patience=0, "
+          "min_delta=0, on_step=None, on_epoch=None, score=None, schedules=None, "
+          "validation=None)\n--\n\nTrains with loss(model, x, y, ...) on each batch of the loader. "
+          "Callbacks get an event with model, optimiser, loss, mean_loss, epoch, step, validation, "
+          "score, best_epoch and aux; one that returns False ends the training. schedules: "
+          "{'eta': schedule}. patience: epochs without a better score until it stops."),
+    NAMED("evaluate", evaluate,
+          "evaluate($module, model, data, loss=None, *, predict=None, task='by_target', k=5, "
+          "threshold=0.5, ignore=None)\n--\n\nOne pass over the loader: a dict with accuracy, f1, "
+          "mse and so on; None for what the task does not have."),
+    {NULL, NULL, 0, NULL}};
+
+static PyMethodDef gradients_methods[] = {
+    {"items", gradients_items, METH_NOARGS,
+     "items($self)\n--\n\n{path: gradient}; None where the loss does not depend on the array."},
+    {NULL, NULL, 0, NULL}};
+
+bool py_add_train(PyObject *module) {
+    PyType_Slot optimiser[] = {{Py_tp_dealloc, py_handle_dealloc}, {0, NULL}};
+    PyType_Slot gradients[] = {{Py_tp_dealloc, py_handle_dealloc},
+                               {Py_tp_methods, gradients_methods},
+                               {Py_mp_subscript, gradients_get},
+                               {Py_mp_ass_subscript, gradients_set},
+                               {0, NULL}};
+    const unsigned flags = Py_TPFLAGS_DISALLOW_INSTANTIATION;
+    Optimiser_type = py_new_type(module, "weber.Optimiser", sizeof(Handle), flags, optimiser);
+    Gradients_type = py_new_type(module, "weber.Gradients", sizeof(Handle), flags, gradients);
+    return Optimiser_type && Gradients_type && PyModule_AddFunctions(module, functions) == 0;
+}

@@ -1,0 +1,140 @@
+"""What the headers cannot say about Weber's functions in Python. All else is generated from api.json."""
+
+# Functions whose Python name is not the C name without wb_ and _make: the Array API's name where it has one.
+NAMES = {
+    "wb_neg": "negative", "wb_sub": "subtract", "wb_mul": "multiply", "wb_div": "divide", "wb_mod": "remainder",
+    "wb_max": "maximum", "wb_min": "minimum", "wb_maximum_make": "max", "wb_minimum_make": "min",
+    "wb_eq": "equal", "wb_ne": "not_equal", "wb_lt": "less", "wb_le": "less_equal", "wb_gt": "greater", "wb_ge": "greater_equal",
+    "wb_and": "logical_and", "wb_or": "logical_or", "wb_not": "logical_not", "wb_recip": "reciprocal",
+    "wb_permute_make": "permute_dims", "wb_unsqueeze": "expand_dims", "wb_expand_make": "broadcast_to",
+    "wb_gather": "take", "wb_take_along": "take_along_axis", "wb_rebuild": "rebuild", "wb_cache": "key_value_cache",
+    "wb_softmax_make": "softmax", "wb_logsoftmax_make": "logsoftmax", "wb_glu_dim": "glu",
+    "wb_matmul_precision": "set_matmul_precision",
+}
+
+# Layers and rules are capitalised, as in Flux and PyTorch: lstm_cell is LSTMCell.
+CAPITALS = {
+    "batchnorm": "BatchNorm", "layernorm": "LayerNorm", "groupnorm": "GroupNorm", "instancenorm": "InstanceNorm", "rmsnorm": "RMSNorm",
+    "maxpool": "MaxPool", "meanpool": "MeanPool", "lppool": "LPPool", "lstm": "LSTM", "gru": "GRU", "rnn": "RNN", "gru_v3": "GRUv3",
+    "lstm_cell": "LSTMCell", "gru_cell": "GRUCell", "rnn_cell": "RNNCell", "gru_v3_cell": "GRUv3Cell",
+    "global_meanpool": "GlobalMeanPool", "global_maxpool": "GlobalMaxPool", "adaptive_maxpool": "AdaptiveMaxPool",
+    "adaptive_meanpool": "AdaptiveMeanPool", "skip": "SkipConnection", "reshape_layer": "Reshape", "flatten": "Flatten",
+    "adamw": "AdamW", "nadam": "NAdam", "radam": "RAdam", "rmsprop": "RMSProp", "adamax": "AdaMax", "amsgrad": "AMSGrad",
+    "adagrad": "AdaGrad", "adadelta": "AdaDelta", "rprop": "RProp", "oadam": "OAdam", "adabelief": "AdaBelief", "lamb": "LAMB",
+    "ema": "EMA", "rule_chain": "RuleChain",
+}
+
+# Reductions take axis (None: all), keepdims, and the settings named here, with their usual values.
+REDUCTIONS = {
+    "wb_sum_make": {}, "wb_maximum_make": {}, "wb_minimum_make": {}, "wb_mean_make": {}, "wb_prod_make": {}, "wb_any_make": {},
+    "wb_all_make": {}, "wb_logsumexp_make": {}, "wb_var_make": {"corrected": "correction"}, "wb_std_make": {"corrected": "correction"},
+    "wb_norm_make": {"p": "ord"},
+}
+# Parameters that may be left out in Python, and what C gets then. An axis is counted from the end in C: the last one is 0.
+OMITTED = {
+    ("wb_softmax_make", "axis"): "-1", ("wb_logsoftmax_make", "axis"): "-1", ("wb_glu_dim", "axis"): "-1",
+    ("wb_cumsum", "axis"): "-1", ("wb_cumprod", "axis"): "-1", ("wb_sort", "axis"): "-1", ("wb_argsort", "axis"): "-1",
+    ("wb_sort", "descending"): "False", ("wb_argsort", "descending"): "False", ("wb_top_k", "axis"): "-1",
+    ("wb_take_along", "axis"): "-1", ("wb_categorical", "axis"): "-1", ("wb_take_along", "axis"): "-1",
+    ("wb_tril", "k"): "0", ("wb_triu", "k"): "0", ("wb_diag", "k"): "0", ("wb_pad", "value"): "0.0",
+    ("wb_normalise_make", "eps"): "1e-5", ("wb_normalise_make", "axis"): "-1", ("wb_rescale", "eps"): "1e-8",
+    ("wb_standardise", "eps"): "1e-8", ("wb_chunk", "axis"): "0", ("wb_full_make", "dtype"): '"float32"',
+    ("wb_uniform_make", "dtype"): '"float32"', ("wb_normal_make", "dtype"): '"float32"', ("wb_eye_make", "dtype"): '"float32"',
+    ("wb_linspace_make", "dtype"): '"float32"', ("wb_truncated_normal_make", "dtype"): '"float32"', ("wb_iota_make", "dtype"): '"float32"',
+    ("wb_load_model", "key"): "None", ("wb_load_model_as", "key"): "None",
+}
+
+# Matrices are transposed in memory, so that functions of a matrix are turned: which ones, and how. The functions of the package
+# with these names do it (weber/_arrays.py); what is generated for them has an underscore in front.
+TURNED = {
+    "wb_matmul": "arguments exchanged", "wb_tril": "is triu of -k", "wb_triu": "is tril of -k", "wb_diag": "-k",
+    "wb_outer": "arguments exchanged", "wb_eye_make": "rows and columns exchanged", "wb_jacobian": "result transposed",
+    "wb_hessian": "symmetric", "wb_where": "rows reversed", "wb_einsum_make": "letters of each term reversed",
+}
+
+# What the package wraps: generated with an underscore in front.
+WRAPPED = {
+    "wb_full_make", "wb_uniform_make", "wb_normal_make", "wb_linspace_make", "wb_reshape_make", "wb_concat_make", "wb_flip",
+    "wb_load_model", "wb_load_model_as", "wb_chain_make", "wb_stack_make", "wb_dot",
+}
+
+# Members of descs whose values are names of an enum, though C has an int there.
+CHOICES = {
+    ("wb_upsample_desc", "mode"): "wb_upsample_mode", ("wb_embedding_bag_desc", "reduction"): "wb_bag_reduction",
+    ("wb_grid_sample_desc", "padding"): "wb_grid_padding",
+}
+# Lists in descs that are not sizes, so that their order stays.
+IN_ORDER = {"at", "counts"}
+# Paddings: a number is for all dimensions, a list has one for each.
+PADDINGS = {"pad", "pad_more", "outpad"}
+# Members that other names serve better in Python.
+MEMBERS = {"in": "in_", "lambda": "lambda_", "given_weight": "weight", "given_bias": "bias_array"}
+
+# Functions that compute, read files or wait: other threads of the interpreter run meanwhile.
+RELEASES = {
+    "wb_where", "wb_onehot", "wb_onehot_of", "wb_device_sync", "wb_barrier", "wb_synchronize", "wb_clone", "wb_distributed_initialize_make",
+    "wb_oversample_make", "wb_undersample_make", "wb_model_as", "wb_jacobian", "wb_hessian", "wb_hessian_diagonal",
+}
+
+# Written by hand in src/: the reason is in the file.
+BY_HAND = {
+    "wb_apply": "a call of a Layer", "wb_apply_many": "a call of a Layer", "wb_train_step": "train.c", "wb_withgradient": "train.c",
+    "wb_withgradient_for": "train.c", "wb_update": "train.c", "wb_gradient_of": "train.c", "wb_pullback": "train.c", "wb_setup_make": "train.c",
+    "wb_train_make": "train.c", "wb_evaluate_make": "train.c", "wb_next_gradient": "Gradients.items", 
+ "wb_eval_make": "array.c", "wb_item": "Array.item", "wb_read_begin": "buffers", "wb_read_end": "buffers",
+    "wb_from_make": "array", "wb_borrow_make": "from_dlpack", "wb_number": "numbers in arguments", "wb_live": "live", "wb_plan_status": "plans",
+    "wb_cast": "astype", "wb_loader_make": "data.c", "wb_next": "a loop over a Loader", "wb_next_parameter": "Layer.parameters",
+    "wb_next_module": "Layer.modules", "wb_get": "model[path]", "wb_set": "model[path] = x", "wb_chain_at": "chain[i]", "wb_show_text": "repr",
+    "wb_training": "training", "wb_list_append": "Module", "wb_layer_new": "Module", "wb_register_layer": "register", "wb_fn_with_make": "functions in a chain",
+    "wb_set_context_device": "device", "wb_get_device_named": "device", "wb_to_make": "to", "wb_device_of": "Array.device", "wb_save_make": "save",
+    "wb_load_named_make": "load", "wb_checkpoint_save_make": "checkpoint_save", "wb_checkpoint_load_make": "checkpoint_load",
+    "wb_save_memory_make": "save_bytes", "wb_open_memory": "load_bytes", "wb_load_named_from_make": "load_bytes", "wb_fail": "exceptions in functions",
+    "wb_recompute": "train.c", "wb_jvp": "train.c", "wb_hvp": "train.c", "wb_schedule_of": "train.c", "wb_tree_named_make": "tree", "wb_chain_named_make": "Chain",
+    "wb_file_model": "load_bytes", "wb_schedule_sequence_make": "schedule_sequence", "wb_slice": "x[a:b]", "wb_slice_set": "x.at[a:b].set",
+    "wb_map": "map_model", "wb_walk": "map_model", "wb_rule_chain_make": "RuleChain", "wb_params": "setup", "wb_unstack": "unstack",
+    "wb_outputsize_make": "outputsize", "wb_splitobs_make": "splitobs", "wb_splitobs_all_make": "splitobs", "wb_function_make": "function",
+    "wb_argmax": "argmax", "wb_argmin": "argmin", "wb_squeeze": "squeeze", "wb_text_make": "save", "wb_file_text": "load",
+}
+
+# Not for Python, each with its reason.
+NOT_FOR_PYTHON = {
+    "what the interpreter does itself": [
+        "wb_scope_open", "wb_scope_close", "wb_scope_leave", "wb_keep", "wb_free", "wb_take", "wb_give", "wb_forget_recipe", "wb_keep_layer",
+        "wb_context_new", "wb_context_enter", "wb_context_leave", "wb_share", "wb_hand_over", "wb_gradients_keep", "wb_batch_end",
+        "wb_status_text", "wb_failed", "wb_error_status", "wb_error_message", "wb_report", "wb_take_error", "wb_clear_error", "wb_try",
+    ],
+    "a property or method of an Array, or a word of the language": [
+        "wb_dtype_of", "wb_ndim", "wb_size", "wb_sizes", "wb_count", "wb_dtype_name", "wb_dtype_size", "wb_dtype_is_float", "wb_at_make",
+        "wb_read", "wb_read_make", "wb_read_f64", "wb_read_f32", "wb_approx", "wb_show", "wb_show_array", "wb_copy", "wb_numobs",
+        "wb_device_name", "wb_promote", "wb_scalar", "wb_vector_make", "wb_matrix_make", "wb_adopt_make", "wb_late", "wb_text_of_entry",
+    ],
+    "forms for C of what Python has with keywords": [
+        "wb_add_number", "wb_sub_number", "wb_mul_number", "wb_div_number", "wb_pow_number", "wb_number_sub", "wb_number_div",
+        "wb_number_pow", "wb_operand_", "wb_matmul_transposed", "wb_load_make", "wb_load_from_make", "wb_fn", "wb_fn_named", "wb_gpu", "wb_cpu",
+        "wb_move_make", "wb_chain_append", "wb_get_device_make", "wb_gpu_device_make", "wb_register_function", "wb_batch_get", "wb_batch_to",
+        "wb_gradient", "wb_params_delete", "wb_update_params", "wb_params_optimiser", "wb_layer_complete", "wb_nfan",
+        "wb_conv_data_make", "wb_conv_filter_make", "wb_next_module", "wb_first", "wb_getobs", "wb_loader_to", "wb_state", "wb_tree_make",
+    ],
+    "for layers, rules and plugins written in C": [
+        "wb_setting", "wb_setting_rest", "wb_setting_unbiased", "wb_setting_is", "wb_rule_make", "wb_is_active",
+    ],
+    "NumPy, pandas and Python's own tools do it": [
+        "wb_read_csv_make", "wb_csv_rows", "wb_csv_columns", "wb_csv_name", "wb_csv_text", "wb_csv_column", "wb_csv_matrix", "wb_csv_labels",
+        "wb_csv_vocabulary", "wb_csv_labels_in", "wb_vocabulary_size", "wb_csv_label", "wb_filterobs", "wb_patience_is_over",
+        "wb_throttle_passes", "wb_throttle_has_rest", "wb_progress_make", "wb_progress_step", "wb_progress_note", "wb_progress_end",
+        "wb_show_sizes_make", "wb_draw_model_make", "wb_plot_curves_make", "wb_groupobs", "wb_frequencies", "wb_preference_file",
+    ],
+    "not yet": [
+        "wb_gradient_check", "wb_gradient_each", "wb_host_function_make", "wb_hook", "wb_mapobs", "wb_call_with", "wb_apply_tree",
+        "wb_parameter_tree", "wb_state_tree", "wb_scan_make", "wb_early_stopping_ends", "wb_standstill_is_over", "wb_plateau_step",
+        "wb_watch_layers", "wb_log_to", "wb_memory_status", "wb_memory_holders", "wb_random_state", "wb_activations", "wb_gradients_map",
+        "wb_device_properties", "wb_device_properties_at", "wb_device_choice", "wb_supported_devices", "wb_supported_gpu_backends",
+        "wb_devices", "wb_plugin_folders", "wb_skipped_plugins", "wb_open", "wb_file_root", "wb_file_format", "wb_file_size", "wb_file_bytes",
+        "wb_file_metadata", "wb_file_array", "wb_record_kind_of", "wb_record_type", "wb_record_count", "wb_record_at", "wb_record_name",
+        "wb_record_get", "wb_record_dtype", "wb_record_ndim", "wb_record_size", "wb_record_bytes", "wb_record_bool", "wb_record_integer",
+        "wb_record_real", "wb_record_text", "wb_record_array", "wb_glorot_normal_with", "wb_glorot_uniform_with", "wb_kaiming_normal_with",
+        "wb_kaiming_uniform_with", "wb_lecun_normal_with", "wb_orthogonal_with", "wb_sparse_init_with", "wb_identity_init_with",
+        "wb_synchronize", "wb_shuffleobs", "wb_kfolds", "wb_kfolds_stratified", "wb_timeseries_kfolds", "wb_leavepout",
+        "wb_leavepout_folds", "wb_onehot_of", "wb_fold_make", "wb_chunk", "wb_chunk_sizes", "wb_distributed_initialize_make",
+    ],
+}

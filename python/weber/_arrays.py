@@ -1,0 +1,339 @@
+"""Arrays: what is turned between NumPy's order of axes and Weber's, making, printing."""
+import builtins
+from typing import Any, Optional, Sequence, Union
+
+from . import _weber
+from ._types import DTypeLike, bfloat16, float32
+from ._weber import Array, Device, array
+
+pi, e, inf, nan, newaxis = 3.141592653589793, 2.718281828459045, float("inf"), float("nan"), None
+Shape = Union[int, Sequence[int]]
+
+
+# ---- making ----
+
+
+def asarray(obj: Any, dtype: Optional[DTypeLike] = None, copy: Optional[bool] = None) -> Array:
+    """An Array of obj; an Array stays what it is."""
+    return array(obj, dtype)
+
+
+def _made(x: Array, device: Union[Device, str, None]) -> Array:
+    return x if device is None else _weber.to(x, device)
+
+
+def full(shape: Shape, fill_value: float, dtype: Optional[DTypeLike] = None, device: Union[Device, str, None] = None) -> Array:
+    """An array of one number."""
+    if dtype is None:
+        dtype = {builtins.bool: "bool", int: "int64"}.get(type(fill_value), float32)
+    return _made(_weber._full(dtype, fill_value, shape), device)
+
+
+def zeros(shape: Shape, dtype: DTypeLike = float32, device: Union[Device, str, None] = None) -> Array:
+    return full(shape, 0, dtype, device)
+
+
+def ones(shape: Shape, dtype: DTypeLike = float32, device: Union[Device, str, None] = None) -> Array:
+    return full(shape, 1, dtype, device)
+
+
+def empty(shape: Shape, dtype: DTypeLike = float32, device: Union[Device, str, None] = None) -> Array:
+    return full(shape, 0, dtype, device)
+
+
+def full_like(x: Array, fill_value: float, dtype: Optional[DTypeLike] = None) -> Array:
+    return full(x.shape, fill_value, dtype or x.dtype, x.device)
+
+
+def zeros_like(x: Array, dtype: Optional[DTypeLike] = None) -> Array:
+    return full_like(x, 0, dtype)
+
+
+def ones_like(x: Array, dtype: Optional[DTypeLike] = None) -> Array:
+    return full_like(x, 1, dtype)
+
+
+def empty_like(x: Array, dtype: Optional[DTypeLike] = None) -> Array:
+    return full_like(x, 0, dtype)
+
+
+def arange(start: float, stop: Optional[float] = None, step: float = 1, dtype: Optional[DTypeLike] = None) -> Array:
+    """Numbers from start, by step, before stop; arange(n): 0 to n - 1."""
+    if stop is None:
+        start, stop = 0, start
+    if step == 0:
+        raise ValueError("arange: the step is 0")
+    count = builtins.max(0, -int(-(stop - start) // step))
+    whole = builtins.all(isinstance(v, int) for v in (start, stop, step))
+    x = _weber.iota("int64" if whole else "float64", 0, (count,))
+    if step != 1:
+        x = x * step
+    return _weber.astype(x + start if start else x, dtype or ("int64" if whole else float32))
+
+
+def linspace(start: float, stop: float, num: int, dtype: DTypeLike = float32, endpoint: builtins.bool = True) -> Array:
+    """num numbers at equal distances; without endpoint, stop is not among them."""
+    if endpoint:
+        return _weber._linspace(dtype, start, stop, num)
+    return _weber._linspace(dtype, start, stop, num + 1)[:num]
+
+
+def eye(n_rows: int, n_cols: Optional[int] = None, k: int = 0, dtype: DTypeLike = float32) -> Array:
+    n_cols = n_rows if n_cols is None else n_cols
+    return _weber.astype(arange(n_cols) == (arange(n_rows) + k)[:, None], dtype)
+
+
+def uniform(shape: Shape = (), dtype: DTypeLike = float32) -> Array:
+    """Random numbers in [0, 1)."""
+    return _weber._uniform(dtype, shape)
+
+
+def normal(shape: Shape = (), dtype: DTypeLike = float32) -> Array:
+    """Random numbers of mean 0 and standard deviation 1."""
+    return _weber._normal(dtype, shape)
+
+
+# ---- functions of a matrix ----
+
+
+def matmul(a: Array, b: Array) -> Array:
+    return array(a) @ b
+
+
+def tril(x: Array, k: int = 0) -> Array:
+    """The elements on and below diagonal k; zeros above."""
+    return _weber._triu(x, -k)
+
+
+def triu(x: Array, k: int = 0) -> Array:
+    """The elements on and above diagonal k; zeros below."""
+    return _weber._tril(x, -k)
+
+
+def diag(x: Array, k: int = 0) -> Array:
+    """Of a vector the matrix with it on diagonal k; of a matrix its diagonal k."""
+    return _weber._diag(x, -k)
+
+
+def outer(x: Array, y: Array) -> Array:
+    return _weber._outer(y, x)
+
+
+def where(condition: Array, x: Any, y: Any) -> Array:
+    """x where the condition is true, else y."""
+    return _weber.select(condition, x, y)
+
+
+def argwhere(condition: Array) -> Array:
+    """The places (n, axes) of the true elements (int64)."""
+    return _weber._where(condition)[:, ::-1]
+
+
+def nonzero(x: Array) -> tuple:
+    """The places of the elements that are not 0, an array for each axis."""
+    places = argwhere(array(x) != 0)
+    return tuple(places[:, i] for i in range(places.shape[1]))
+
+
+def einsum(subscripts: str, *arrays: Array) -> Array:
+    """Einstein's sum: einsum('ij,jk->ik', a, b)."""
+    return _weber._einsum("->".join(",".join(t[::-1] for t in side.split(",")) for side in subscripts.replace(" ", "").split("->")), arrays)
+
+
+def dot(x: Array, y: Array) -> Array:
+    return array(x) @ y
+
+
+# ---- shapes ----
+
+
+def reshape(x: Array, shape: Shape) -> Array:
+    """The same elements in another shape; one size may be -1."""
+    return _weber._reshape(x, shape)
+
+
+def transpose(x: Array, axes: Optional[Sequence[int]] = None) -> Array:
+    return array(x).T if axes is None else _weber.permute_dims(x, axes)
+
+
+def matrix_transpose(x: Array) -> Array:
+    return x.mT
+
+
+def moveaxis(x: Array, source: int, destination: int) -> Array:
+    order = [i for i in range(x.ndim) if i != source % x.ndim]
+    order.insert(destination % x.ndim, source % x.ndim)
+    return _weber.permute_dims(x, order)
+
+
+def swapaxes(x: Array, a: int, b: int) -> Array:
+    order = list(range(x.ndim))
+    order[a], order[b] = order[b], order[a]
+    return _weber.permute_dims(x, order)
+
+
+def concat(arrays: Sequence[Array], axis: Optional[int] = 0) -> Array:
+    """Joins arrays along an axis; None: flattened."""
+    if axis is None:
+        return _weber._concat(-1, [_weber._reshape(a, -1) for a in arrays])
+    return _weber._concat(axis, arrays)
+
+
+concatenate = concat
+
+
+def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
+    """Joins arrays along a new axis."""
+    return concat([_weber.expand_dims(a, axis) for a in arrays], axis)
+
+
+def unstack(x: Array, axis: int = 0) -> tuple:
+    axis %= x.ndim
+    return tuple(x[(slice(None),) * axis + (i,)] for i in range(x.shape[axis]))
+
+
+def split(x: Array, sections: Union[int, Sequence[int]], axis: int = 0) -> list:
+    """Parts along an axis: so many equal ones, or cut before these places."""
+    axis %= x.ndim
+    n = x.shape[axis]
+    if isinstance(sections, int):
+        if n % sections:
+            raise ValueError("split: size %d is not divided by %d" % (n, sections))
+        sections = range(n // sections, n, n // sections)
+    cuts = [0, *sections, n]
+    return [x[(slice(None),) * axis + (slice(a, b),)] for a, b in zip(cuts, cuts[1:])]
+
+
+def flip(x: Array, axis: Union[int, Sequence[int], None] = None) -> Array:
+    """x in reverse along these axes (None: all)."""
+    for a in range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis:
+        x = _weber._flip(x, a)
+    return x
+
+
+def isclose(a: Array, b: Array, rtol: float = 1e-5, atol: float = 1e-8) -> Array:
+    a, b = array(a), array(b)
+    return _weber.logical_or(_weber.less_equal(_weber.abs(a - b), atol + rtol * _weber.abs(b)), _weber.equal(a, b))
+
+
+def allclose(a: Array, b: Array, rtol: float = 1e-5, atol: float = 1e-8) -> builtins.bool:
+    return builtins.bool(isclose(a, b, rtol, atol).all())
+
+
+# ---- devices ----
+
+
+class device:
+    """A device by its name, "CUDA:1" or "CPU". In a with statement, where new arrays are made:
+
+        with wb.device("CUDA:1"):
+            model = wb.Dense(2, 3)
+    """
+
+    def __new__(cls, name: Union[str, Device]) -> Any:
+        self = object.__new__(cls)
+        self.device = _weber._get_device(name)
+        self.before = []
+        return self
+
+    def __enter__(self) -> Device:
+        self.before.append(_weber._set_device(self.device))
+        return self.device
+
+    def __exit__(self, *error: Any) -> None:
+        _weber._set_device(self.before.pop())
+
+    def __str__(self) -> str:
+        return str(self.device)
+
+    def __repr__(self) -> str:
+        return repr(self.device)
+
+
+# ---- methods of Array ----
+
+
+class _Place:
+    """x.at[key]: where a new array differs from x."""
+
+    def __init__(self, x: Array, key: Any) -> None:
+        self.x, self.key = x, key
+
+    def set(self, value: Any) -> Array:
+        """x with these elements replaced."""
+        return _weber._set(self.x, self.key, value)
+
+    def add(self, value: Any) -> Array:
+        return self.set(self.x[self.key] + value)
+
+    def multiply(self, value: Any) -> Array:
+        return self.set(self.x[self.key] * value)
+
+
+class _At:
+    def __init__(self, x: Array) -> None:
+        self.x = x
+
+    def __getitem__(self, key: Any) -> _Place:
+        return _Place(self.x, key)
+
+
+def _numpy(self: Array, dtype: Any = None, copy: Optional[builtins.bool] = None) -> Any:
+    import numpy
+
+    x = _weber.astype(self, float32) if self.dtype == bfloat16 else self
+    a = numpy.asarray(memoryview(x))
+    if dtype is not None and a.dtype != dtype:
+        if copy is False:
+            raise ValueError("another type needs a copy")
+        return a.astype(dtype)
+    return a.copy() if copy else a
+
+
+def _tolist(self: Array) -> Any:
+    x = _weber.astype(self, float32) if self.dtype == bfloat16 else self
+    return memoryview(x).tolist() if x.ndim else x.item()
+
+
+def _repr(self: Array) -> str:
+    try:
+        import numpy
+
+        text = numpy.array2string(_numpy(self), separator=", ", prefix="Array(")
+    except ImportError:
+        text = repr(_tolist(self))
+    return "Array(%s, dtype=%s%s)" % (text, self.dtype, "" if str(self.device) == "CPU" else ", device=%s" % self.device)
+
+
+def _method_reshape(self: Array, *shape: Any) -> Array:
+    return reshape(self, shape[0] if len(shape) == 1 else shape)
+
+
+def _method_transpose(self: Array, *axes: Any) -> Array:
+    return transpose(self, (axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes) or None)
+
+
+def _format(self: Array, spec: str) -> str:
+    return format(self.item(), spec) if self.size == 1 and spec else repr(self)
+
+
+def _reduce(self: Array, protocol: int) -> tuple:
+    return _unpickled, (bytes(memoryview(_weber.astype(self, float32) if self.dtype == bfloat16 else self)), self.shape, str(self.dtype))
+
+
+def _unpickled(data: bytes, shape: tuple, dtype: str) -> Array:
+    formats = {"float32": "f", "float64": "d", "float16": "e", "bfloat16": "f", "int32": "i", "int64": "q", "uint8": "B", "bool": "?"}
+    view = memoryview(data).cast(formats[dtype])
+    return _weber._reshape(array(view, dtype), shape)
+
+
+for _name, _value in {
+    "__array__": _numpy, "numpy": _numpy, "tolist": _tolist, "__repr__": _repr, "__format__": _format, "__reduce_ex__": _reduce,
+    "reshape": _method_reshape, "transpose": _method_transpose, "at": property(_At), "__array_ufunc__": None,
+    "flatten": lambda self: reshape(self, -1), "eval": lambda self: (_weber.eval(self), self)[1], "dot": dot,
+    "to_device": lambda self, d, stream=None: _weber.to(self, d), "copy": lambda self: self, "__copy__": lambda self: self,
+    "__deepcopy__": lambda self, memo: self, "__array_namespace__": lambda self, api_version=None: __import__("weber"),
+}.items():
+    setattr(Array, _name, _value)
+
+__all__ = [n for n in dir() if not n.startswith("_") and n not in ("builtins", "Any", "Optional", "Sequence", "Union", "Shape", "DTypeLike", "Device", "array", "Array", "bfloat16", "float32")]

@@ -1,0 +1,79 @@
+"""Saving and loading: paths, bytes, pickles."""
+import os
+from typing import Any, Optional, Union
+
+from . import _weber
+from ._models import Module, _restore, _settings
+from ._weber import Layer
+
+Path = Union[str, "os.PathLike[str]"]
+random_state = ...  # in save(): the place in the random sequence
+
+
+def _with_settings(objects: dict) -> dict:
+    settings = _settings(objects.get("model"))
+    return {**objects, "python": settings} if settings else objects
+
+
+def save(path: Path, model: Any = None, **objects: Any) -> None:
+    """Saves a model, or several objects by name: save("run.bson", model=m, adam=optimiser, epoch=3). The format follows the name:
+    .bson, .safetensors, .npz, .npy."""
+    if model is not None:
+        objects = {"model": model, **objects}
+    is_arrays = os.fspath(path).endswith((".npy",))
+    _weber._save(path, objects if is_arrays else _with_settings(objects))
+
+
+def load(path: Path, model: Any = None, *, key: Optional[str] = None, partial: bool = False, rename: Optional[str] = None, **objects: Any) -> None:
+    """Loads into a model of the same structure; or, as save, into objects by name, which must exist."""
+    if objects:
+        _weber._load(path, {"model": model, **objects} if model is not None else objects)
+    else:
+        _weber._load_state(model, path, key, partial, rename)
+
+
+def load_model(path: Path, key: Optional[str] = None, structure: Optional[str] = None) -> Layer:
+    """A new model from nothing but the file; also from Flux's BSON files. Layers in Python must have been registered."""
+    model = _weber._load_model_as(path, key, structure) if structure else _weber._load_model(path, key)
+    if any(isinstance(m, Module) for m in model.modules().values()):
+        _restore(model, _weber._text_of(path, "python"))
+    return model
+
+
+def save_bytes(model: Any = None, *, format: str = "bson", **objects: Any) -> bytes:
+    """The bytes of the file that save writes."""
+    return _weber._save_bytes("memory." + format, {"model": model, **objects} if model is not None else objects)
+
+
+def load_bytes(data: bytes, model: Any = None, *, format: str = "bson", **objects: Any) -> Any:
+    """load from bytes; without a model, a new one as load_model."""
+    if model is None and not objects:
+        return _weber._model_of_bytes("memory." + format, data)
+    _weber._load_bytes("memory." + format, data, {"model": model, **objects} if model is not None else objects)
+    return model
+
+
+def checkpoint_save(path: Path, number: int, *, keep: int = 3, **objects: Any) -> None:
+    """Saves objects as file `number` of a folder "run/" and removes all but the newest `keep`."""
+    _weber._checkpoint_save(path, number, keep, objects)
+
+
+def checkpoint_load(path: Path, **objects: Any) -> int:
+    """Loads the newest file of the folder that is not damaged; its number, -1: there is none."""
+    return _weber._checkpoint_load(path, objects)
+
+
+def _reduce_layer(self: Layer, protocol: int) -> tuple:
+    classes = tuple({type(m) for m in self.modules().values() if isinstance(m, Module)})
+    return _unpickled_layer, (save_bytes(self), _settings(self), classes)
+
+
+def _unpickled_layer(data: bytes, settings: str, classes: tuple) -> Layer:
+    for cls in classes:  # pickle has imported them
+        _weber.register(cls)
+    return _restore(load_bytes(data), settings)
+
+
+Layer.__reduce_ex__ = _reduce_layer
+
+__all__ = ["save", "load", "load_model", "save_bytes", "load_bytes", "checkpoint_save", "checkpoint_load", "random_state"]

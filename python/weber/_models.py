@@ -1,0 +1,170 @@
+"""Layers in Python, models, loaders."""
+import json
+from typing import Any, Callable, Optional, Sequence
+
+from . import _weber
+from ._weber import Array, Layer, Loader, array
+
+
+class Parameter:
+    """An array of a Module that is trained: self.weight = Parameter(normal((2, 3)))."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = array(value)
+
+
+class State(Parameter):
+    """An array of a Module that is moved and saved, but not trained; its path is "mean.value"."""
+
+
+class Module(Layer):
+    """A layer of your own:
+
+        class Scaled(wb.Module):
+            def __init__(self, n):
+                self.dense = wb.Dense(n, n)
+                self.scale = wb.Parameter(wb.ones(n))
+
+            def forward(self, x):
+                return self.scale * self.dense(x)
+
+    Layers and Parameters that are attributes are found by optimisers, files, and copies. Other attributes are copied with the layer.
+    For a file to name the class (load_model), write @wb.register above it.
+    """
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        cls._class = _weber._new_class(cls)
+
+    def forward(self, *arrays: Array) -> Any:
+        raise NotImplementedError("%s has no forward" % type(self).__name__)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        old = None if name.startswith("__") else _weber._member(self, name)
+        if old is None or old is NotImplemented:
+            if isinstance(value, Parameter):
+                _weber._append(self, name, value.value, isinstance(value, State))
+            elif isinstance(value, Layer):
+                _weber._append(self, name, value, False)
+            else:
+                object.__setattr__(self, name, value)
+        elif isinstance(old, Array):
+            path = name if name in self.parameters() else name + ".value"
+            self[path] = value.value if isinstance(value, Parameter) else value
+        else:
+            raise AttributeError("the layer %r is set already: make a new %s with the other layer" % (name, type(self).__name__))
+
+    def __getattr__(self, name: str) -> Any:
+        value = _weber._member(self, name)
+        if value is NotImplemented:
+            raise AttributeError("%s has no %r" % (type(self).__name__, name))
+        return value
+
+
+Module._class = _weber._new_class(Module)
+
+
+def _settings(model: Any) -> str:
+    """The attributes of layers in Python that JSON can hold, by path: in files beside the model."""
+    found = {}
+    for path, layer in model.modules().items() if isinstance(model, Layer) else ():
+        values = {}
+        for name, value in vars(layer).items() if isinstance(layer, Module) else ():
+            try:
+                values[name] = json.loads(json.dumps(value))
+            except (TypeError, ValueError):
+                pass
+        if values:
+            found[path] = values
+    return json.dumps(found) if found else ""
+
+
+def _restore(model: Layer, settings: Optional[str]) -> Layer:
+    """Puts the attributes back that _settings has found."""
+    layers = model.modules() if settings else {}
+    for path, values in json.loads(settings).items() if settings else ():
+        if isinstance(layers.get(path), Module):
+            vars(layers[path]).update(values)
+    return model
+
+
+def Chain(*layers: Any, **named: Any) -> Layer:
+    """Layers and functions one after another: Chain(Dense(2, 3), relu, lambda x: 2 * x). With names: Chain(encoder=a, decoder=b)."""
+    if named:
+        if layers:
+            raise TypeError("Chain: either all layers have names, or none")
+        return _weber._chain_named(list(named), list(named.values()))
+    return _weber._chain(*layers)
+
+
+def tree(**named: Any) -> Layer:
+    """Models and arrays by name, as one model."""
+    return _weber._tree_named(list(named), list(named.values()))
+
+
+def DataLoader(*arrays: Any, batchsize: int = 1, shuffle: bool = False, seed: int = 0, drop_partial: bool = False, device: Any = None,
+               map: Optional[Callable[..., Any]] = None, collate: Optional[Callable[..., Any]] = None, getobs: Optional[Callable[..., Any]] = None,
+               numobs: int = 0, threads: int = 1, shard: bool = False, background: bool = True) -> Loader:
+    """Batches of arrays, epoch after epoch: for x, y in DataLoader(images, labels, batchsize=64, shuffle=True).
+
+    The first axis counts the observations. map(x, y, ...) changes each batch. Instead of arrays: one object with __len__ and
+    __getitem__, whose items are arrays, numbers or tuples of them; collate(xs, ys, ...) makes a batch of lists of items of
+    different sizes. Or getobs(place, seed, x, y, ...), called on `threads` threads, writes observation `place` of `numobs` into the
+    memoryviews of bytes x, y, ...; arrays then have one observation each.
+    """
+    settings = dict(batchsize=batchsize, shuffle=shuffle, seed=seed, drop_partial=drop_partial, shard=shard, background=background)
+    settings |= {k: v for k, v in dict(device=device, map=map, collate=collate).items() if v is not None}
+    if getobs is not None:
+        return _weber._loader(tuple(array(a) for a in arrays), getobs=getobs, numobs=numobs, threads=threads, **settings)
+    if len(arrays) == 1 and _is_sequence(arrays[0]):
+        return _weber._loader((), observe=_observed(arrays[0]), numobs=len(arrays[0]), **settings)
+    return _weber._loader(tuple(a if isinstance(a, Array) else array(a) for a in arrays), **settings)
+
+
+def _is_sequence(x: Any) -> bool:
+    """An object of the user's, or a list of items of different kinds, not an array."""
+    if isinstance(x, Array) or hasattr(x, "__array__") or hasattr(x, "dtype"):
+        return False
+    if isinstance(x, (list, tuple)):
+        return len(x) > 0 and isinstance(x[0], (tuple, list)) and any(hasattr(v, "shape") or isinstance(v, (list, tuple)) for v in x[0])
+    return hasattr(x, "__getitem__") and hasattr(x, "__len__")
+
+
+def _observed(items: Any) -> Callable[[int], Any]:
+    return lambda place: tuple(items[place]) if isinstance(items[place], (tuple, list)) else items[place]
+
+
+def outputsize(model: Layer, *shapes: Sequence[int]) -> tuple:
+    """The shape of the result for inputs of these shapes; nothing is kept."""
+    y = model(*[_weber._full("float32", 0, s) for s in shapes])
+    return tuple(a.shape for a in y) if isinstance(y, tuple) else y.shape
+
+
+def splitobs(*arrays: Array, at: Sequence[float], shuffle: bool = False, seed: int = 0) -> list:
+    """Parts of the observations, by fractions: (train, test) = splitobs(x, y, at=[0.9])."""
+    n = arrays[0].shape[0]
+    order = None
+    if shuffle:
+        import random
+
+        order = list(range(n))
+        random.Random(seed).shuffle(order)
+    ends = [0]
+    for fraction in at:
+        ends.append(min(n, ends[-1] + round(fraction * n)))
+    ends.append(n)
+    parts = []
+    for a, b in zip(ends, ends[1:]):
+        part = [x[array(order[a:b])] if order else x[a:b] for x in arrays]
+        parts.append(part[0] if len(part) == 1 else tuple(part))
+    return parts
+
+
+def _clone(self: Layer, memo: Any = None) -> Layer:
+    return _weber.clone(self)
+
+
+Layer.__copy__ = Layer.__deepcopy__ = Layer.clone = _clone
+Layer.to = lambda self, device: _weber.to(self, device)
+
+__all__ = ["Parameter", "State", "Module", "Chain", "tree", "DataLoader", "outputsize", "splitobs"]
