@@ -53,7 +53,7 @@ static void what_is_taken_is_given_back_before_what_is_kept(void **state) {
     wb_free(x); /* the other language's */
     wb_scope_open();
     assert_int_equal(wb_scope_close(), WB_OK); /* computes what is kept */
-    assert_values(x, 1, 2);
+    assert_values(x, 0, 1, 2);
     assert_ptr_equal(wb_give(x), x); /* which is still the caller's */
 }
 
