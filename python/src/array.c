@@ -86,20 +86,20 @@ static PyObject *get_matrix_transposed(PyObject *self, void *closure) {
 
 static PyObject *item(PyObject *self, PyObject *unused) {
     (void)unused;
-    py_enter();
+    if (!py_open()) return NULL;
     PyThreadState *others = PyEval_SaveThread();
     const double v = wb_item(of(self));
     PyEval_RestoreThread(others);
-    py_leave();
+    py_close();
     if (wb_failed()) return py_raise();
     const wb_dtype dtype = facts_of(self).dtype;
     if (dtype == WB_BOOL) return PyBool_FromLong(v != 0);
     if (wb_dtype_is_float(dtype)) return PyFloat_FromDouble(v);
     if (dtype != WB_I64) return PyLong_FromDouble(v);
     int64_t exact = 0; /* a double has 53 bits */
-    py_enter();
-    const wb_status status = wb_read_make(of(self), &exact, sizeof exact, WB_WHOLE_NUMBERS);
-    py_leave();
+    if (!py_open()) return NULL;
+    const wb_status status = (wb_read)(of(self), &exact, sizeof exact);
+    py_close();
     return status == WB_OK ? PyLong_FromLongLong(exact) : py_raise();
 }
 

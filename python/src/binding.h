@@ -55,6 +55,8 @@ void py_leave(void);
 
 /* While a function of Python's is being differentiated, results keep their recipes. */
 extern int py_recording;
+/* An array of a model was replaced: the end of the outermost call computes it. */
+extern bool py_has_written;
 
 /* Releases an object of Weber's, at once or, where this thread cannot, in the next call. */
 void py_release(void *object);

@@ -9,6 +9,7 @@
 #include "binding.h"
 
 int py_recording;
+bool py_has_written;
 long long py_pending_limit = 1000;
 
 static wb_context *context;
@@ -96,7 +97,12 @@ bool py_open(void) {
 }
 
 void py_close(void) {
-    (void)wb_scope_leave();
+    /* Writes of states are settled when a scope closes; between, they hold what they replace. */
+    enum { CLOSES = 256 };
+    static int closes;
+    const bool settles = depth == 1 && !py_recording && (py_has_written || ++closes % CLOSES == 0);
+    if (settles) py_has_written = false;
+    (void)(settles ? wb_scope_close() : wb_scope_leave());
     py_leave();
 }
 

@@ -206,11 +206,11 @@ wb_array *py_array_of(PyObject *o, bool copies) {
 
 /* The numbers of an array in the CPU's memory, until wb_read_end. NULL with an exception. */
 static const void *begin_reading(wb_array *x) {
-    py_enter();
+    if (!py_open()) return NULL;
     PyThreadState *others = PyEval_SaveThread();
     const void *data = wb_read_begin(x);
     PyEval_RestoreThread(others);
-    py_leave();
+    py_close(); /* of a view a copy was made */
     return data ? data : (py_raise(), NULL);
 }
 static void end_reading(wb_array *x) {

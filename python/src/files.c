@@ -130,18 +130,26 @@ static PyObject *model_of_bytes(PyObject *module, PyObject *const *args, Py_ssiz
     return py_give(Layer_type, model);
 }
 
-/* _text_of(path, name): a text of a file, or None. */
+/* A text of a file, or None; closes it. */
+static PyObject *text_in(wb_file *file, PyObject *name) {
+    if (!file) return py_fail();
+    const char *wanted = py_text(name), *text = wanted ? wb_file_text(file, wanted) : NULL;
+    wb_clear_error(); /* there is none */
+    PyObject *result = text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
+    wb_free(file);
+    return py_give_object(result);
+}
+/* _text_of(path, name), _text_of_bytes(file's name, bytes, name) */
 static PyObject *text_of(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     (void)module, (void)nargs;
     if (!py_open()) return NULL;
-    const char *path = py_text(args[0]), *name = py_text(args[1]);
-    wb_file *file = PyErr_Occurred() ? NULL : wb_open(path);
-    if (!file) return py_fail();
-    const char *text = wb_file_text(file, name);
-    PyObject *result = text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
-    wb_clear_error();
-    wb_free(file);
-    return py_give_object(result);
+    const char *path = py_text(args[0]);
+    return text_in(path ? wb_open(path) : NULL, args[1]);
+}
+static PyObject *text_of_bytes(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module, (void)nargs;
+    if (!py_open()) return NULL;
+    return text_in(file_of_bytes(args[0], args[1]), args[2]);
 }
 
 /* _checkpoint_save(path, number, keep, dict), _checkpoint_load(path, dict): the number, or -1 */
@@ -177,6 +185,7 @@ static PyMethodDef functions[] = {FAST("_save", save),
                                   FAST("_load_bytes", load_bytes),
                                   FAST("_model_of_bytes", model_of_bytes),
                                   FAST("_text_of", text_of),
+                                  FAST("_text_of_bytes", text_of_bytes),
                                   FAST("_checkpoint_save", checkpoint_save),
                                   FAST("_checkpoint_load", checkpoint_load),
                                   {NULL, NULL, 0, NULL}};

@@ -348,6 +348,7 @@ static int layer_assign(PyObject *self, PyObject *key, PyObject *value) {
     const char *path = py_text(key);
     if (!path || !py_open()) return -1;
     wb_array *x = py_array(value);
+    py_has_written = true;
     PyObject *done = PyErr_Occurred() ? py_fail() : py_give_status(wb_set(of(self), path, x));
     Py_XDECREF(done);
     return done ? 0 : -1;

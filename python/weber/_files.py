@@ -1,6 +1,6 @@
 """Saving and loading: paths, bytes, pickles."""
 import os
-from typing import Any, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 from . import _weber
 from ._models import Module, _restore, _settings
@@ -35,20 +35,23 @@ def load(path: Path, model: Any = None, *, key: Optional[str] = None, partial: b
 def load_model(path: Path, key: Optional[str] = None, structure: Optional[str] = None) -> Layer:
     """A new model from nothing but the file; also from Flux's BSON files. Layers in Python must have been registered."""
     model = _weber._load_model_as(path, key, structure) if structure else _weber._load_model(path, key)
-    if any(isinstance(m, Module) for m in model.modules().values()):
-        _restore(model, _weber._text_of(path, "python"))
-    return model
+    return _restored(model, lambda: _weber._text_of(path, "python"))
+
+
+def _restored(model: Layer, settings: Callable[[], Optional[str]]) -> Layer:
+    return _restore(model, settings()) if any(isinstance(m, Module) for m in model.modules().values()) else model
 
 
 def save_bytes(model: Any = None, *, format: str = "bson", **objects: Any) -> bytes:
     """The bytes of the file that save writes."""
-    return _weber._save_bytes("memory." + format, {"model": model, **objects} if model is not None else objects)
+    objects = {"model": model, **objects} if model is not None else objects
+    return _weber._save_bytes("memory." + format, _with_settings(objects))
 
 
 def load_bytes(data: bytes, model: Any = None, *, format: str = "bson", **objects: Any) -> Any:
     """load from bytes; without a model, a new one as load_model."""
     if model is None and not objects:
-        return _weber._model_of_bytes("memory." + format, data)
+        return _restored(_weber._model_of_bytes("memory." + format, data), lambda: _weber._text_of_bytes("memory." + format, data, "python"))
     _weber._load_bytes("memory." + format, data, {"model": model, **objects} if model is not None else objects)
     return model
 
@@ -65,13 +68,13 @@ def checkpoint_load(path: Path, **objects: Any) -> int:
 
 def _reduce_layer(self: Layer, protocol: int) -> tuple:
     classes = tuple({type(m) for m in self.modules().values() if isinstance(m, Module)})
-    return _unpickled_layer, (save_bytes(self), _settings(self), classes)
+    return _unpickled_layer, (save_bytes(self), classes)
 
 
-def _unpickled_layer(data: bytes, settings: str, classes: tuple) -> Layer:
+def _unpickled_layer(data: bytes, classes: tuple) -> Layer:
     for cls in classes:  # pickle has imported them
         _weber.register(cls)
-    return _restore(load_bytes(data), settings)
+    return load_bytes(data)
 
 
 Layer.__reduce_ex__ = _reduce_layer

@@ -1,0 +1,327 @@
+"""Layers, training, loaders, files."""
+import copy
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import weber as wb
+
+
+def loss(m, x, y):
+    return wb.logitcrossentropy(m(x), y)
+
+
+def data(n=64):
+    x = wb.normal((n, 2))
+    return x, (x[:, 0] > x[:, 1]).astype("int32")
+
+
+def small():
+    return wb.Chain(wb.Dense(2, 16, wb.relu), wb.BatchNorm(16), wb.Dense(16, 2))
+
+
+@wb.register
+class Block(wb.Module):
+    def __init__(self, n, gain=2.0):
+        self.dense = wb.Dense(n, n)
+        self.scale = wb.Parameter(wb.ones(n))
+        self.calls = wb.State(wb.zeros(()))
+        self.gain = gain
+
+    def forward(self, x):
+        self.calls = self.calls + 1
+        return self.scale * self.dense(x) * self.gain
+
+
+def test_shapes_are_those_of_pytorch():
+    x = wb.normal((4, 3, 8, 6))
+    assert wb.Conv((3, 5), 3, 7, pad=(1, 2))(x).shape == (4, 7, 8, 6)
+    assert wb.Conv((3, 3), 3, 7, pad=1, stride=2)(x).shape == (4, 7, 4, 3)
+    assert wb.Conv((3, 3), 3, 7, pad=(0, 1))(x).shape == (4, 7, 6, 6)
+    assert wb.MaxPool((2, 3))(x).shape == (4, 3, 4, 2)
+    assert wb.ConvTranspose((2, 2), 3, 5, stride=2)(x).shape == (4, 5, 16, 12)
+    assert wb.LayerNorm(6)(x).shape == x.shape and wb.LayerNorm((8, 6))(x).shape == x.shape
+    assert wb.LSTM(5, 7)(wb.normal((2, 9, 5))).shape == (2, 9, 7)
+    assert wb.MultiHeadAttention(8, heads=2)(wb.normal((2, 9, 8))).shape == (2, 9, 8)
+    assert wb.Embedding(10, 4)(wb.array([[1, 2, 3]])).shape == (1, 3, 4)
+    assert wb.Dense(3, 4)["weight"].shape == (3, 4)
+    assert wb.Upsample(scale=(2, 3))(x).shape == (4, 3, 16, 18)
+    assert wb.outputsize(small(), (5, 2)) == (5, 2)
+    assert wb.Chain(wb.Flatten(), wb.Dense(144, 2))(x).shape == (4, 2)
+
+
+def test_training():
+    x, y = data(256)
+    m = small()
+    o = wb.setup(wb.AdamW(1e-2), m)
+    first = wb.train_step(loss, m, o, x, y).item()
+    for _ in range(60):
+        last = wb.train_step(loss, m, o, x, y)
+    assert last.item() < first / 2
+    value, g = wb.withgradient(loss, m, x, y)
+    before = m["layers.1.weight"]
+    wb.update(o, m, g)
+    assert not wb.allclose(before, m["layers.1.weight"])
+    assert wb.step_count(o) == 62
+    wb.adjust(o, 0.0)
+    with pytest.raises(TypeError):
+        wb.train_step(loss, m, m, x, y)
+    with pytest.raises(TypeError):
+        wb.setup(m, m)
+    with pytest.raises(wb.Error, match="eta"):
+        wb.adjust_named(o, "lr", 1)
+
+
+def test_micro_batches_are_the_same():
+    x, y = data(64)
+    a = wb.Chain(wb.Dense(2, 4, wb.tanh), wb.Dense(4, 2))
+    b = a.clone()
+    oa, ob = wb.setup(wb.Descent(0.1), a), wb.setup(wb.Descent(0.1), b, micro_batches=4)
+    wb.train_step(loss, a, oa, x, y)
+    wb.train_step(loss, b, ob, x, y)
+    assert wb.allclose(a["layers.1.weight"], b["layers.1.weight"], 1e-4, 1e-5)
+
+
+def test_loop():
+    x, y = data(200)
+    loader = wb.DataLoader(x, y, batchsize=50, shuffle=True, seed=1)
+    m = small()
+    o = wb.setup(wb.Adam(1e-2), m)
+    seen, steps = [], []
+    wb.train(loss, m, loader, o, epochs=5, validation=loader, on_epoch=lambda e: seen.append((e.epoch, e.validation["accuracy"])),
+             on_step=lambda e: steps.append(e.step), schedules={"eta": wb.schedule_cosine(first=1e-2, last=0, period=20)})
+    assert [e for e, _ in seen] == [1, 2, 3, 4, 5] and len(steps) == 20
+    result = wb.evaluate(m, loader, loss)
+    assert result["accuracy"] > 0.7 and result["confusion"].shape == (2, 2) and result["mse"] is None
+    wb.train(loss, m, loader, o, epochs=5, on_step=lambda e: False)
+    with pytest.raises(ZeroDivisionError):
+        wb.train(loss, m, loader, o, on_step=lambda e: 1 / 0)
+    with pytest.raises(KeyboardInterrupt):
+        wb.train(lambda m, x, y: exec("raise KeyboardInterrupt"), m, loader, o)
+    wb.train(loss, m, loader, o)
+
+
+def test_modules():
+    m = wb.Chain(Block(3), wb.relu, lambda x: x * 2)
+    x = wb.normal((4, 3))
+    y = m(x)
+    assert set(m.parameters()) == {"layers.1.dense.weight", "layers.1.dense.bias", "layers.1.scale"}
+    assert m[0].gain == 2.0 and m[0].calls.item() == 1 and isinstance(m[0], Block)
+    c = copy.deepcopy(m)
+    c[0].gain = 0.0
+    assert (c(x) == 0).all() and not (m(x) == 0).all()
+    p = pickle.loads(pickle.dumps(m[0]))
+    assert p.gain == 2.0 and wb.allclose(p(x), m[0](x)) and type(p) is Block
+    o = wb.setup(wb.Adam(), m)
+    wb.train_step(lambda m, x: m(x).sum(), m, o, x)
+    assert m[0].calls.item() == 4
+    with pytest.raises(AttributeError, match="nothing"):
+        m[0].nothing
+    with pytest.raises(AttributeError, match="set already"):
+        m[0].dense = wb.Dense(3, 3)
+    m[0].scale = wb.zeros(3)
+    assert (m[0](x) == 0).all()
+    with pytest.raises(wb.Error):
+        m[0].scale = wb.zeros(4)
+    with pytest.raises(TypeError, match="Module"):
+        wb.Layer()
+    with pytest.raises(NotImplementedError):
+        class Nothing(wb.Module):
+            pass
+        Nothing()(x)
+    assert len(m) == 3 and m[-1](x).shape == (4, 3)
+    with pytest.raises(IndexError):
+        m[3]
+
+
+@pytest.mark.parametrize("format", ["bson", "safetensors", "npz"])
+def test_files(tmp_path, format):
+    path = tmp_path / ("m." + format)
+    x = wb.normal((4, 3))
+    m = wb.Chain(Block(3, gain=0.5), wb.Dense(3, 2))
+    wb.save(path, m)
+    again = wb.load_model(path)
+    assert wb.allclose(again(x), m(x)) and again[0].gain == 0.5
+    other = wb.Chain(Block(3, gain=0.5), wb.Dense(3, 2))
+    wb.load(path, other)
+    assert wb.allclose(other(x), m(x))
+    o = wb.setup(wb.Adam(), m)
+    wb.train_step(lambda m, x: m(x).sum(), m, o, x)
+    if format != "safetensors":  # which holds arrays alone
+        wb.save(path, m, adam=o, epoch=3, note="hello", random=wb.random_state)
+        wb.load(path, other, adam=wb.setup(wb.Adam(), other))
+        assert wb.allclose(other(x), m(x))
+    data = wb.save_bytes(m, format=format)
+    assert wb.allclose(wb.load_bytes(data, format=format)(x), m(x))
+    wb.checkpoint_save(str(tmp_path) + "/run/", 7, model=m, adam=o)
+    assert wb.checkpoint_load(str(tmp_path) + "/run/", model=other, adam=wb.setup(wb.Adam(), other)) == 7
+    assert wb.checkpoint_load(str(tmp_path) + "/none/", model=other) == -1
+    with pytest.raises(wb.FileError):
+        wb.load_model(tmp_path / "missing.bson")
+    (tmp_path / ("bad." + format)).write_bytes(b"not a model at all")
+    with pytest.raises(wb.Error):
+        wb.load_model(tmp_path / ("bad." + format))
+    with pytest.raises(wb.Error, match="weight"):
+        wb.load(path, wb.Chain(Block(2), wb.Dense(2, 2)))
+
+
+def test_loading_imports_nothing(tmp_path):
+    class Local(wb.Module):
+        def __init__(self):
+            self.d = wb.Dense(2, 2)
+
+        def forward(self, x):
+            return self.d(x)
+
+    wb.save(tmp_path / "m.bson", Local())
+    with pytest.raises(wb.UnsupportedError, match="Local"):
+        wb.load_model(tmp_path / "m.bson")
+
+
+def test_loaders():
+    a = np.arange(20, dtype=np.float32).reshape(10, 2)
+    batches = list(wb.DataLoader(a, np.arange(10), batchsize=4))
+    assert [x.shape for x, _ in batches] == [(4, 2), (4, 2), (2, 2)] and batches[2][1].tolist() == [8, 9]
+    assert len(wb.DataLoader(a, batchsize=4, drop_partial=True)) == 2
+    (x,) = next(iter(wb.DataLoader(a, batchsize=10, map=lambda x: x * 2)))
+    assert np.array_equal(np.asarray(x), a * 2)
+
+    class Words:
+        def __len__(self):
+            return 5
+
+        def __getitem__(self, i):
+            return wb.full((i + 1,), float(i)), i
+
+    def padded(xs, ys):
+        return wb.batchseq([x.reshape(-1) for x in xs], 0.0) if False else wb.stack([wb.pad(x, 0, 0, 5 - x.shape[0]) for x in xs]), wb.stack([wb.array(y) for y in ys])
+
+    (x, y), = list(wb.DataLoader(Words(), batchsize=5, collate=padded))
+    assert x.shape == (5, 5) and y.tolist() == [0, 1, 2, 3, 4]
+
+    def write(place, seed, x, y):
+        np.frombuffer(x, np.float32)[:] = place
+        np.frombuffer(y, np.int32)[:] = place * 2
+
+    got = list(wb.DataLoader(wb.zeros((1, 3)), wb.zeros((1,), "int32"), getobs=write, numobs=9, threads=3, batchsize=9))
+    assert got[0][1].tolist() == [2 * i for i in range(9)] and got[0][0][4].tolist() == [4.0] * 3
+
+    def fails(place, seed, x, y):
+        raise ValueError("bad place %d" % place)
+
+    with pytest.raises(wb.Error, match="bad place"):
+        list(wb.DataLoader(wb.zeros((1, 3)), wb.zeros((1,), "int32"), getobs=fails, numobs=9, threads=2))
+    with pytest.raises(ZeroDivisionError):
+        list(wb.DataLoader(a, map=lambda x: 1 / 0))
+    loader = wb.DataLoader(a, batchsize=3)
+    for (x,) in loader:
+        break
+    assert len(list(loader)) == 4
+    train, test = wb.splitobs(wb.array(a), wb.arange(10), at=[0.7])
+    assert train[0].shape == (7, 2) and test[1].tolist() == [7, 8, 9]
+
+
+def test_many_steps_need_no_more_memory():
+    x, y = data(32)
+    m = small()
+    o = wb.setup(wb.Adam(), m)
+
+    def resident():
+        with open("/proc/self/statm") as f:
+            return int(f.read().split()[1]) * 4
+
+    def step(i):
+        wb.train_step(loss, m, o, x, y)
+        value, g = wb.withgradient(loss, m, x, y)
+        g["layers.1.bias"] = g["layers.1.bias"] * 0.5
+        wb.update(o, m, g)
+        m(x).sum()
+        if i % 50 == 0:
+            (m(x) + 1).mean().item()
+
+    for i in range(300):
+        step(i)
+    before, live = resident(), wb.live()
+    for i in range(2000):
+        step(i)
+    assert resident() - before < 4000, "kB"
+    assert abs(wb.live()["arrays"] - live["arrays"]) < 200
+
+
+def test_recipes_are_bounded():
+    x = wb.zeros(8)
+    for _ in range(20000):
+        x = x + 1.0
+    assert wb.live()["arrays"] < 5000
+    assert x[0].item() == 20000
+
+
+def test_threads():
+    x, _ = data(32)
+    m = small()
+    right = np.asarray(m(x))
+    wrong = []
+
+    def work():
+        for _ in range(50):
+            if not np.allclose(np.asarray(m(x)), right, atol=1e-5):
+                wrong.append(1)
+            wb.gradient(lambda z: (z * z).sum(), x)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_fork():
+    wb.ones(4).sum().item()
+    pid = os.fork()
+    if pid == 0:
+        ok = (wb.ones(4) + 1).sum().item() == 8
+        os._exit(0 if ok else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_errors():
+    with pytest.raises(wb.ShapeError) as error:
+        wb.Dense(3, 4)(wb.ones((2, 5)))
+    assert isinstance(error.value, ValueError)
+    with pytest.raises(TypeError, match="no argument 'inn'"):
+        wb.Dense(inn=3)
+    with pytest.raises(TypeError, match="lacks"):
+        wb.Dense(3)
+    with pytest.raises(TypeError, match="twice"):
+        wb.Dense(3, 4, in_=3)
+    with pytest.raises(TypeError, match="without a name"):
+        wb.Dense(3, 4, wb.relu, True)
+    with pytest.raises(TypeError, match="activation"):
+        wb.Dense(3, 4, lambda x: x)
+    with pytest.raises(ValueError, match="mean"):
+        wb.mse(wb.ones(2), wb.ones(2), agg="average")
+    with pytest.raises(wb.Error):
+        wb.Dense(0, 4)
+    with pytest.raises(wb.Error):
+        wb.device("NONE:7")
+
+
+def test_devices():
+    assert str(wb.ones(2).device) == "CPU" and wb.ones(2).device == wb.cpu_device() and "CPU" in repr(wb.device("CPU"))
+    with wb.device("CPU"):
+        assert wb.ones(2).to("CPU").sum().item() == 2
+    assert small().to("CPU")(wb.ones((1, 2))).shape == (1, 2)
+
+
+def test_losses_and_settings():
+    p, y = wb.array([[0.0, 2.0], [1.0, 1.0]]), wb.array([1, 0])
+    a = wb.logitcrossentropy(p, y, agg="none")
+    assert a.shape == (1, 2) or a.shape == (2, 1) or a.shape == (2,)
+    assert abs(wb.logitcrossentropy(p, y, agg="sum").item() - a.sum().item()) < 1e-6
+    assert wb.Dense(2, 3, bias=False).parameters().keys() == {"weight"}
+    assert wb.Dense(2, 3, init="zeros_init")["weight"].sum().item() == 0
+    assert wb.mse(wb.ones(3), wb.zeros(3)).item() == 1
