@@ -43,22 +43,29 @@ static bool explain(explanation to, const char *format, ...) {
 
 /* ---- whom the file belongs to ---- */
 
-/* True if nobody but root and the user of this process can have put something there. */
-static bool is_safe(const char *path, const struct stat *status, explanation why) {
-    if (status->st_uid != 0 && status->st_uid != geteuid())
+/* True if nobody but root and the user of this process can have put something there. Beside the
+ * library, whoever may write to the library's own file could do so, too: Python's packages may
+ * belong to a group, or to another user. library: that file, NULL: somewhere else. */
+static bool is_safe(const char *path, const struct stat *status, const struct stat *library,
+                    explanation why) {
+    mode_t writers = status->st_mode & (S_IWGRP | S_IWOTH);
+    if (library && status->st_gid == library->st_gid) writers &= ~(library->st_mode & S_IWGRP);
+    if (library) writers &= ~(library->st_mode & S_IWOTH);
+    if (status->st_uid != 0 && status->st_uid != geteuid() &&
+        !(library && status->st_uid == library->st_uid))
         return explain(why,
                        "%s belongs to user %ld, but must belong to root or to the user of this "
                        "process",
                        path, (long)status->st_uid);
-    if (status->st_mode & (S_IWGRP | S_IWOTH))
+    if (writers)
         return explain(why, "others may write to %s; remove that right (chmod go-w)", path);
     return true;
 }
 
-static bool is_safe_folder(const char *path, explanation why) {
+static bool is_safe_folder(const char *path, const struct stat *library, explanation why) {
     struct stat status;
     if (stat(path, &status) != 0) return explain(why, "%s: %s", path, strerror(errno));
-    return is_safe(path, &status, why);
+    return is_safe(path, &status, library, why);
 }
 
 /* Checks the folder and all above it: a user who may write to one of them can replace the folder
@@ -66,26 +73,47 @@ static bool is_safe_folder(const char *path, explanation why) {
 static bool are_safe_folders(const char *folder, explanation why) {
     char above[PATH_MAX];
     struct stat status;
-    if (!is_safe_folder(folder, why)) return false;
+    if (!is_safe_folder(folder, NULL, why)) return false;
     (void)snprintf(above, sizeof above, "%s", folder);
     for (char *slash; (slash = strrchr(above, '/')) && above[1];) {
         slash[slash == above] = 0;
         if (stat(above, &status) != 0) return explain(why, "%s: %s", above, strerror(errno));
         if (status.st_mode & S_ISVTX) status.st_mode &= ~(mode_t)(S_IWGRP | S_IWOTH);
-        if (!is_safe(above, &status, why)) return false;
+        if (!is_safe(above, &status, NULL, why)) return false;
     }
     return true;
 }
 
-/* The file that links lead to, and the folders above both. */
+/* The file of the shared library that this code is in. False where it is part of the program, or
+ * its path depends on the current directory. */
+static bool own_file(char *real) { /* PATH_MAX bytes */
+    char path[PATH_MAX];
+    return wb_platform_library_of(&opened, path, sizeof path) && realpath(path, real);
+}
+
+/* True if the file is in the library's folder, or in weber/ below it. */
+static bool is_beside_library(const char *real, struct stat *library) {
+    char own[PATH_MAX];
+    if (!own_file(own) || stat(own, library) != 0) return false;
+    const size_t folder = (size_t)(strrchr(own, '/') - own) + 1;
+    if (strncmp(real, own, folder) != 0) return false;
+    const char *rest = real + folder;
+    return !strchr(strncmp(rest, "weber/", 6) == 0 ? rest + 6 : rest, '/');
+}
+
+/* The file that links lead to, and the folders above both. The library's folder and those above it
+ * are as safe as the library. */
 static bool is_safe_file(const char *folder, const char *path, explanation why) {
     char real[PATH_MAX];
-    struct stat status;
+    struct stat status, library;
     if (!realpath(path, real) || stat(real, &status) != 0)
         return explain(why, "%s", strerror(errno));
     if (!S_ISREG(status.st_mode)) return explain(why, "is not a regular file");
-    if (!is_safe(strcmp(real, path) == 0 ? "the file" : real, &status, why)) return false;
+    const char *name = strcmp(real, path) == 0 ? "the file" : real;
+    const bool is_beside = is_beside_library(real, &library);
+    if (!is_safe(name, &status, is_beside ? &library : NULL, why)) return false;
     *strrchr(real, '/') = 0;
+    if (is_beside) return is_safe_folder(real, &library, why);
     return are_safe_folders(folder, why) && are_safe_folders(real[0] ? real : "/", why);
 }
 
@@ -200,20 +228,11 @@ static void search_variable(wb_folder_fn *put) {
     }
 }
 
-/* The folder of the shared library that this code is in; "" where it is part of the program, or its
- * path depends on the current directory. */
-static void own_folder(char *folder, size_t size_bytes) {
-    char path[PATH_MAX], real[PATH_MAX];
-    folder[0] = 0;
-    if (!wb_platform_library_of(&opened, path, sizeof path) || !realpath(path, real)) return;
-    (void)snprintf(folder, size_bytes, "%.*s", (int)(strrchr(real, '/') - real), real);
-}
-
 void wb_plugin_search_path(wb_folder_fn *put) {
     char own[PATH_MAX], below[PATH_MAX + 8];
     search_variable(put);
-    own_folder(own, sizeof own);
-    if (own[0]) {
+    if (own_file(own)) {
+        *strrchr(own, '/') = 0;
         (void)snprintf(below, sizeof below, "%s/weber", own);
         put(below, NULL);
         put(own, NULL);
