@@ -101,7 +101,7 @@ NOT_FOR_PYTHON = {
     "what the interpreter does itself": [
         "wb_scope_open", "wb_scope_close", "wb_scope_leave", "wb_keep", "wb_free", "wb_take", "wb_give", "wb_forget_recipe", "wb_keep_layer",
         "wb_context_new", "wb_context_enter", "wb_context_leave", "wb_share", "wb_hand_over", "wb_gradients_keep", "wb_batch_end",
-        "wb_status_text", "wb_failed", "wb_error_status", "wb_error_message", "wb_report", "wb_take_error", "wb_clear_error", "wb_try",
+        "wb_sizes_slowest_first", "wb_status_text", "wb_failed", "wb_error_status", "wb_error_message", "wb_report", "wb_take_error", "wb_clear_error", "wb_try",
     ],
     "a property or method of an Array, or a word of the language": [
         "wb_dtype_of", "wb_ndim", "wb_size", "wb_sizes", "wb_count", "wb_dtype_name", "wb_dtype_size", "wb_dtype_is_float", "wb_at_make",

@@ -185,6 +185,11 @@ static wb_array *product(wb_array *a, wb_array *b) {
         (void)wb_fail(WB_ERROR_SHAPE, "@ needs arrays with axes; a number is multiplied by *");
         return NULL;
     }
+    if (wb_size(a, 0) != wb_size(b, nb == 1 ? 0 : 1)) {
+        (void)wb_fail(WB_ERROR_SHAPE, "@: the first array has %lld columns, the second %lld rows",
+                      (long long)wb_size(a, 0), (long long)wb_size(b, nb == 1 ? 0 : 1));
+        return NULL;
+    }
     if (na == 1 && nb == 1) return wb_dot(a, b);
     if (na == 1) { /* (k) @ (..., k, n) */
         wb_array *y = wb_matmul(b, wb_reshape(a, wb_size(a, 0), 1));

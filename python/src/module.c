@@ -194,6 +194,7 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
 PyMODINIT_FUNC PyInit__weber(void) {
     PyObject *m = PyModule_Create(&definition);
     if (!m) return NULL;
+    (void)wb_sizes_slowest_first(true);
     if (!py_add_errors(m) || !py_add_context(m) || !add_types(m) || !py_add_arguments(m) ||
         !py_add_array(m) || !py_add_model(m) || !py_add_train(m) || !py_add_data(m) ||
         !py_add_files(m) || PyModule_AddFunctions(m, functions) < 0 ||

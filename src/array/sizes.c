@@ -45,14 +45,21 @@ bool wb_node_is_dense(const wb_array *x) {
     return true;
 }
 
+static bool is_slowest_first; /* __atomic */
+
+bool wb_sizes_slowest_first(bool slowest_first) {
+    return __atomic_exchange_n(&is_slowest_first, slowest_first, __ATOMIC_RELAXED);
+}
+
 const char *wb_sizes_text(int ndim, const int64_t *sizes) {
+    const bool is_reversed = __atomic_load_n(&is_slowest_first, __ATOMIC_RELAXED);
     enum { TEXTS = 8, BYTES = 160 };
     static _Thread_local unsigned turn;
     char *text = wb_scratch(WB_SCRATCH_SIZES, TEXTS * BYTES) + turn++ % TEXTS * BYTES;
     size_t used = (size_t)snprintf(text, BYTES, "(");
     for (int d = 0; d < ndim && used < BYTES; d++)
-        used +=
-            (size_t)snprintf(text + used, BYTES - used, d ? ", %lld" : "%lld", (long long)sizes[d]);
+        used += (size_t)snprintf(text + used, BYTES - used, d ? ", %lld" : "%lld",
+                                 (long long)sizes[is_reversed ? ndim - 1 - d : d]);
     if (used < BYTES) (void)snprintf(text + used, BYTES - used, ")");
     return text;
 }

@@ -79,8 +79,20 @@ static void bytes_as_the_allocators_take_them(void **state) {
     assert_error(WB_ERROR_MEMORY, "out of memory: 9223372036854775807 bytes cannot be allocated");
 }
 
+static void sizes_are_written_in_the_order_of_the_language(void **state) {
+    (void)state;
+    wb_array *x = wb_zeros(WB_F32, 2, 3, 4);
+    assert_null(wb_reshape(x, 5));
+    assert_error(WB_ERROR_SHAPE, "(2, 3, 4)");
+    assert_false(wb_sizes_slowest_first(true));
+    assert_null(wb_reshape(x, 5));
+    assert_error(WB_ERROR_SHAPE, "(4, 3, 2)");
+    assert_true(wb_sizes_slowest_first(false));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(sizes_are_written_in_the_order_of_the_language),
         TEST(arrays_have_as_many_elements_as_memory_can_hold),
         TEST(intermediate_arrays_are_too_large_together),
         TEST(carries_are_too_large_together),
