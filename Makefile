@@ -53,6 +53,9 @@ install: ## library, headers, their description api.json, CMake package, pkg-con
 	@scripts/build release all -- -DCMAKE_INSTALL_PREFIX='$(PREFIX)'
 	@cmake --install build/release
 
+wheel: ## build a wheel of the Python module in build/dist, by pip
+	@python3 -m pip wheel . --no-deps -w build/dist
+
 format: ## let clang-format rewrite the sources
 	@scripts/check_format --fix
 
