@@ -277,9 +277,9 @@ WB_API int64_t wb_size(const wb_array *x, int dim); /* 1 beyond the last dimensi
 WB_API const int64_t *wb_sizes(const wb_array *x);  /* wb_ndim(x) numbers */
 WB_API int64_t wb_count(const wb_array *x);         /* number of elements */
 
-/* Whether messages and prints write an array's sizes slowest first, (batch, features), as NumPy does,
- * instead of fastest first: for programs in languages that do so. It holds for the whole process.
- * Returns what held before. */
+/* Whether messages and prints write an array's sizes slowest first, (batch, features), as NumPy
+ * does, instead of fastest first: for programs in languages that do so. It holds for the whole
+ * process. Returns what held before. */
 WB_API bool wb_sizes_slowest_first(bool slowest_first);
 
 /* ---- views: no data is copied where strides can say it ---- */

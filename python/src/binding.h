@@ -2,8 +2,9 @@
  *
  * A call of a function of the module: py_open enters the interpreter's context and opens a scope,
  * the arguments are converted, and one of the py_give functions takes the result out of the scope,
- * closes it, and leaves the context. A conversion that fails sets an exception and returns anything;
- * whoever converts asks PyErr_Occurred once, after the last one, and then returns py_fail().
+ * closes it, and leaves the context. A conversion that fails sets an exception and returns
+ * anything; whoever converts asks PyErr_Occurred once, after the last one, and then returns
+ * py_fail().
  *
  * Sizes are reversed: Python's first axis is Weber's last dimension, and the memory is the same. */
 #ifndef WEBER_PYTHON_BINDING_H

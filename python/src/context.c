@@ -1,8 +1,9 @@
 /* One context for all threads of the interpreter: which thread is in a call, and what is released
  * when.
  *
- * A thread is in the context from the beginning of a call to its end, also while it computes without
- * the interpreter's lock (the GIL) and in functions of Python's that Weber calls. Others wait. */
+ * A thread is in the context from the beginning of a call to its end, also while it computes
+ * without the interpreter's lock (the GIL) and in functions of Python's that Weber calls. Others
+ * wait. */
 #include <pthread.h>
 #include <stdlib.h>
 

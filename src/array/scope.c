@@ -78,9 +78,9 @@ static bool leave_scope_again(wb_thread *thread, wb_object *object) {
     return false;
 }
 
-/* Gives back a reference of wb_take, else one of wb_keep, else the scope's: a getter's result leaves
- * its scope. Those of wb_take come first: another language has them, and a struct's field may have
- * kept the array. The references of a model are not the caller's to give back. */
+/* Gives back a reference of wb_take, else one of wb_keep, else the scope's: a getter's result
+ * leaves its scope. Those of wb_take come first: another language has them, and a struct's field
+ * may have kept the array. The references of a model are not the caller's to give back. */
 static void free_array(wb_thread *thread, wb_array *x) {
     if (x->taken > 0) {
         x->taken--;
