@@ -12,6 +12,7 @@ import sys
 import tables
 
 LIMITS = {"WB_MAX_DIMS": 8}
+LAYER_HEADERS = {"weber/layers.h", "weber/sequences.h"}
 NOT_HEADERS = {"weber/plugin.h", "weber/transport.h", "weber/calls.h"}
 
 
@@ -105,7 +106,7 @@ class Generator:
         if f["name"] in tables.NAMES:
             return tables.NAMES[f["name"]]
         makes = spell(f["returns"])
-        if makes == "wb_rule" or (makes == "wb_layer *" and f["header"] == "weber/layers.h"):
+        if makes == "wb_rule" or (makes == "wb_layer *" and f["header"] in LAYER_HEADERS):
             return tables.CAPITALS.get(base, "".join(part.capitalize() for part in base.split("_")))
         return python_name(base)
 
@@ -177,7 +178,7 @@ class Generator:
     @staticmethod
     def ownership(f, name):
         """"takes" if a maker of layers takes over the layer that it is given."""
-        return "takes" if f["header"] == "weber/layers.h" and spell(f["returns"]) == "wb_layer *" and name in ("layer", "cell", "forward", "backward") else ""
+        return "takes" if f["header"] in LAYER_HEADERS and spell(f["returns"]) == "wb_layer *" and name in ("layer", "cell", "forward", "backward") else ""
 
     def list_argument(self, f, name, o):
         if name == "dims":
@@ -397,7 +398,7 @@ class Generator:
         missing = []
         for f in self.functions:
             name = f["name"]
-            if name in tables.BY_HAND or name in self.without or f["callback"] in ("wb_init", "wb_init_with", "wb_connection"):
+            if name.endswith("_") or name in tables.BY_HAND or name in self.without or f["callback"] in ("wb_init", "wb_init_with", "wb_connection"):
                 continue
             if name[3:] and (name in self.makers or name.removesuffix("_with") in {g["name"] for g in self.functions} - {name}) and name != "wb_rrelu_with":
                 continue  # a short form of the function beside it

@@ -82,7 +82,7 @@ BY_HAND = {
     "wb_withgradient_for": "train.c", "wb_update": "train.c", "wb_gradient_of": "train.c", "wb_pullback": "train.c", "wb_setup_make": "train.c",
     "wb_train_make": "train.c", "wb_evaluate_make": "train.c", "wb_next_gradient": "Gradients.items", 
  "wb_eval_make": "array.c", "wb_item": "Array.item", "wb_read_begin": "buffers", "wb_read_end": "buffers",
-    "wb_from_make": "array", "wb_borrow_make": "from_dlpack", "wb_number": "numbers in arguments", "wb_live": "live", "wb_plan_status": "plans",
+    "wb_from_make": "array", "wb_borrow_make": "from_dlpack", "wb_number": "numbers in arguments", "wb_whole_number": "numbers in arguments", "wb_live": "live", "wb_plan_status": "plans",
     "wb_cast": "astype", "wb_loader_make": "data.c", "wb_next": "a loop over a Loader", "wb_next_parameter": "Layer.parameters",
     "wb_next_module": "Layer.modules", "wb_get": "model[path]", "wb_set": "model[path] = x", "wb_chain_at": "chain[i]", "wb_show_text": "repr",
     "wb_training": "training", "wb_list_append": "Module", "wb_layer_new": "Module", "wb_register_layer": "register", "wb_fn_with_make": "functions in a chain",
@@ -110,7 +110,7 @@ NOT_FOR_PYTHON = {
     ],
     "forms for C of what Python has with keywords": [
         "wb_add_number", "wb_sub_number", "wb_mul_number", "wb_div_number", "wb_pow_number", "wb_number_sub", "wb_number_div",
-        "wb_number_pow", "wb_operand_", "wb_matmul_transposed", "wb_load_make", "wb_load_from_make", "wb_fn", "wb_fn_named", "wb_gpu", "wb_cpu",
+        "wb_number_pow", "wb_matmul_transposed", "wb_load_make", "wb_load_from_make", "wb_fn", "wb_fn_named", "wb_gpu", "wb_cpu",
         "wb_move_make", "wb_chain_append", "wb_get_device_make", "wb_gpu_device_make", "wb_register_function", "wb_batch_get", "wb_batch_to",
         "wb_gradient", "wb_params_delete", "wb_update_params", "wb_params_optimiser", "wb_layer_complete", "wb_nfan",
         "wb_conv_data_make", "wb_conv_filter_make", "wb_next_module", "wb_first", "wb_getobs", "wb_loader_to", "wb_state", "wb_tree_make",

@@ -224,9 +224,10 @@ wb_array *py_array(PyObject *o) {
     if (o && Py_TYPE(o) == Array_type) return ((Array *)o)->x;
     if (py_is_none(o) || PyErr_Occurred()) return NULL;
     if (PyBool_Check(o)) return wb_full_make(WB_BOOL, o == Py_True, 0, NULL);
-    if (PyFloat_CheckExact(o) || PyLong_CheckExact(o)) {
-        const double v = PyFloat_AsDouble(o);
-        return v == -1 && PyErr_Occurred() ? NULL : wb_number(v);
+    if (PyFloat_CheckExact(o)) return wb_number(PyFloat_AsDouble(o));
+    if (PyLong_CheckExact(o)) {
+        const int64_t v = PyLong_AsLongLong(o);
+        return v == -1 && PyErr_Occurred() ? NULL : wb_whole_number(v);
     }
     return py_array_of(o, true);
 }

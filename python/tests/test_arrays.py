@@ -204,6 +204,9 @@ def test_numbers():
     assert x.item() == 3.5 and float(x) == 3.5 and int(x) == 3 and complex(x) == 3.5 and bool(x)
     assert wb.array(2 ** 53 - 1).item() == 2 ** 53 - 1
     assert (wb.array(np.array([2 ** 62 + 1])))[0].item() == 2 ** 62 + 1
+    assert (wb.array(np.array([2 ** 62])) + (2 ** 53 + 1))[0].item() == 2 ** 62 + 2 ** 53 + 1
+    with pytest.raises(OverflowError):
+        wb.ones(2, "int64") + 2 ** 70
     assert [1, 2, 3][wb.array(1)] == 2
     assert "%.1f" % wb.array(2.0) == "2.0" and f"{wb.array(2.0):.2f}" == "2.00"
     with pytest.raises(ValueError, match="several elements"):
