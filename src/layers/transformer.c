@@ -114,7 +114,9 @@ static bool check_positive(const wb_layer_class *k, const char *name, int64_t nu
     return false;
 }
 
-static bool check_desc(const wb_layer_class *k, wb_transformer_block_desc *d) {
+static bool check_desc(const char *function, const wb_layer_class *k,
+                       wb_transformer_block_desc *d) {
+    if (d->feed_forward && !wb_check_layer(function, d->feed_forward)) return false;
     if (d->feed_forward && (d->hidden != 0 || d->activation)) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: feed_forward is given, so %s must not be", k->name,
                       d->activation ? "activation" : "hidden");
@@ -151,7 +153,7 @@ static wb_layer *norm_of(const wb_transformer_block_desc *d) {
 static wb_layer *make(const char *function, const wb_layer_class *k, wb_transformer_block_desc d) {
     wb_layer *layers[7];
     int n = 0;
-    if (!wb_check_start(function, d.start_) || !check_desc(k, &d)) {
+    if (!wb_check_start(function, d.start_) || !check_desc(function, k, &d)) {
         if (d.feed_forward) wb_drop_given_layer(d.feed_forward);
         return NULL;
     }
