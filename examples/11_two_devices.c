@@ -26,8 +26,8 @@
  * | 2-element Array{f32} on checked(1):
  * |  6.0
  * |  6.0
- * | add: (3) is on checked(0), (3) on checked(1); wb_to moves arrays and models
- * | Dense(3 => 2): matmul: (2, 3) is on checked(1), (3) on checked(0); wb_to moves arrays and models
+ * | add: the arrays must be on one device, but (3) is on checked(0), (3) on checked(1); wb_to moves arrays and models
+ * | Dense(3 => 2): matmul: the arrays must be on one device, but (2, 3) is on checked(1), (3) on checked(0); wb_to moves arrays and models
  * | gradient with respect to x on checked(0):
  * | 3-element Array{f32} on checked(0):
  * |  2.0

@@ -19,6 +19,7 @@
  * | reclaimed: 0 MiB live, 0 MiB cached
  * */
 #include <stdio.h>
+#include <string.h>
 
 #include <weber.h>
 
@@ -52,8 +53,8 @@ int main(void) {
     char message[512];
     wb_eval(too_much);
     wb_take_error(message, sizeof message);
-    printf("%.47s\n",
-           message); /* next come what is live, cached and allowed, the largest holders */
+    message[strcspn(message, ";")] = 0; /* next: what is live, cached and allowed, who has it */
+    printf("%s\n", message);
     show("after that", device);
 
     wb_free(too_much), wb_free(y); /* its recipe held y */
