@@ -49,13 +49,13 @@ OMITTED = {
 TURNED = {
     "wb_matmul": "arguments exchanged", "wb_tril": "is triu of -k", "wb_triu": "is tril of -k", "wb_diag": "-k",
     "wb_outer": "arguments exchanged", "wb_eye_make": "rows and columns exchanged", "wb_jacobian": "result transposed",
-    "wb_hessian": "symmetric", "wb_where": "rows reversed", "wb_einsum_make": "letters of each term reversed",
+    "wb_hessian": "symmetric", "wb_hessian_diagonal": "a function is given", "wb_where": "rows reversed", "wb_einsum_make": "letters of each term reversed",
 }
 
 # What the package wraps: generated with an underscore in front.
 WRAPPED = {
     "wb_full_make", "wb_uniform_make", "wb_normal_make", "wb_linspace_make", "wb_reshape_make", "wb_concat_make", "wb_flip",
-    "wb_load_model", "wb_load_model_as", "wb_chain_make", "wb_stack_make", "wb_dot",
+    "wb_load_model", "wb_load_model_as", "wb_chain_make", "wb_stack_make", "wb_dot", "wb_transpose",
 }
 
 # Members of descs whose values are names of an enum, though C has an int there.
@@ -110,7 +110,7 @@ NOT_FOR_PYTHON = {
     ],
     "forms for C of what Python has with keywords": [
         "wb_add_number", "wb_sub_number", "wb_mul_number", "wb_div_number", "wb_pow_number", "wb_number_sub", "wb_number_div",
-        "wb_number_pow", "wb_matmul_transposed", "wb_load_make", "wb_load_from_make", "wb_fn", "wb_fn_named", "wb_gpu", "wb_cpu",
+        "wb_number_pow", "wb_glu", "wb_matmul_transposed", "wb_load_make", "wb_load_from_make", "wb_fn", "wb_fn_named", "wb_gpu", "wb_cpu",
         "wb_move_make", "wb_chain_append", "wb_get_device_make", "wb_gpu_device_make", "wb_register_function", "wb_batch_get", "wb_batch_to",
         "wb_gradient", "wb_params_delete", "wb_update_params", "wb_params_optimiser", "wb_layer_complete", "wb_nfan",
         "wb_conv_data_make", "wb_conv_filter_make", "wb_next_module", "wb_first", "wb_getobs", "wb_loader_to", "wb_state", "wb_tree_make",

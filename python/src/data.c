@@ -264,10 +264,12 @@ static PyMethodDef functions[] = {
 
 bool py_add_data(PyObject *module) {
     PyType_Slot loader[] = {{Py_tp_dealloc, loader_dealloc},
+                            {Py_tp_doc, "Batches, epoch after epoch, by DataLoader()."},
                             {Py_tp_iter, loader_iter},
                             {Py_sq_length, loader_length},
                             {0, NULL}};
     PyType_Slot batches[] = {{Py_tp_dealloc, batches_dealloc},
+                             {Py_tp_doc, "One epoch of a Loader."},
                              {Py_tp_iter, PyObject_SelfIter},
                              {Py_tp_iternext, batches_next},
                              {0, NULL}};

@@ -487,13 +487,22 @@ static PyGetSetDef properties[] = {{"type", get_type, NULL, "The name of its cla
                                    {NULL, NULL, NULL, NULL, NULL}};
 
 bool py_add_model(PyObject *module) {
-    PyType_Slot slots[] = {{Py_tp_dealloc, layer_dealloc},     {Py_tp_new, layer_new},
-                           {Py_tp_call, layer_call},           {Py_tp_methods, methods},
-                           {Py_tp_getset, properties},         {Py_tp_repr, layer_repr},
-                           {Py_tp_richcompare, compare},       {Py_tp_hash, hash},
-                           {Py_mp_subscript, layer_subscript}, {Py_mp_ass_subscript, layer_assign},
-                           {Py_mp_length, layer_length},       {Py_sq_length, layer_length},
-                           {Py_sq_item, layer_element},        {0, NULL}};
+    PyType_Slot slots[] = {
+        {Py_tp_dealloc, layer_dealloc},
+        {Py_tp_doc, "A layer or model: Dense() and others; of your own: Module."},
+        {Py_tp_new, layer_new},
+        {Py_tp_call, layer_call},
+        {Py_tp_methods, methods},
+        {Py_tp_getset, properties},
+        {Py_tp_repr, layer_repr},
+        {Py_tp_richcompare, compare},
+        {Py_tp_hash, hash},
+        {Py_mp_subscript, layer_subscript},
+        {Py_mp_ass_subscript, layer_assign},
+        {Py_mp_length, layer_length},
+        {Py_sq_length, layer_length},
+        {Py_sq_item, layer_element},
+        {0, NULL}};
     Layer_type = py_new_type(module, "weber.Layer", sizeof(Layer), Py_TPFLAGS_BASETYPE, slots);
     if (!Layer_type || PyModule_AddFunctions(module, functions) < 0) return false;
     return wb_register_layer(&State_functor) == WB_OK || py_raise();

@@ -166,17 +166,22 @@ static PyMethodDef functions[] = {{"_set_device", set_device, METH_O, NULL},
                                   {NULL, NULL, 0, NULL}};
 
 static bool add_types(PyObject *m) {
-    PyType_Slot handle[] = {{Py_tp_dealloc, py_handle_dealloc}, {0, NULL}};
-    PyType_Slot plain[] = {{Py_tp_dealloc, py_plain_dealloc}, {0, NULL}};
+    PyType_Slot schedule[] = {{Py_tp_dealloc, py_handle_dealloc},
+                              {Py_tp_doc, "A number for each step: schedule_cosine and others."},
+                              {0, NULL}};
+    PyType_Slot rule[] = {{Py_tp_dealloc, py_plain_dealloc},
+                          {Py_tp_doc, "How parameters are updated: Adam and others, for setup()."},
+                          {0, NULL}};
     PyType_Slot device[] = {{Py_tp_dealloc, py_plain_dealloc},
+                            {Py_tp_doc, "Where arrays are; weber.device('CUDA:1') makes one."},
                             {Py_tp_repr, device_repr},
                             {Py_tp_str, device_str},
                             {Py_tp_hash, device_hash},
                             {Py_tp_richcompare, device_compare},
                             {0, NULL}};
     const unsigned flags = Py_TPFLAGS_DISALLOW_INSTANTIATION;
-    Schedule_type = py_new_type(m, "weber.Schedule", sizeof(Handle), flags, handle);
-    Rule_type = py_new_type(m, "weber.Rule", sizeof(Rule), flags, plain);
+    Schedule_type = py_new_type(m, "weber.Schedule", sizeof(Handle), flags, schedule);
+    Rule_type = py_new_type(m, "weber.Rule", sizeof(Rule), flags, rule);
     Device_type = py_new_type(m, "weber.Device", sizeof(Device), flags, device);
     return Schedule_type && Rule_type && Device_type;
 }

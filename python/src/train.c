@@ -656,12 +656,13 @@ static PyMethodDef gradients_methods[] = {
     {NULL, NULL, 0, NULL}};
 
 bool py_add_train(PyObject *module) {
-    PyType_Slot optimiser[] = {{Py_tp_dealloc, py_handle_dealloc}, {0, NULL}};
-    PyType_Slot gradients[] = {{Py_tp_dealloc, py_handle_dealloc},
-                               {Py_tp_methods, gradients_methods},
-                               {Py_mp_subscript, gradients_get},
-                               {Py_mp_ass_subscript, gradients_set},
+    PyType_Slot optimiser[] = {{Py_tp_dealloc, py_handle_dealloc},
+                               {Py_tp_doc, "A rule with its states for one model, by setup()."},
                                {0, NULL}};
+    PyType_Slot gradients[] = {
+        {Py_tp_dealloc, py_handle_dealloc},   {Py_tp_doc, "The gradients of a model, by paths."},
+        {Py_tp_methods, gradients_methods},   {Py_mp_subscript, gradients_get},
+        {Py_mp_ass_subscript, gradients_set}, {0, NULL}};
     const unsigned flags = Py_TPFLAGS_DISALLOW_INSTANTIATION;
     Optimiser_type = py_new_type(module, "weber.Optimiser", sizeof(Handle), flags, optimiser);
     Gradients_type = py_new_type(module, "weber.Gradients", sizeof(Handle), flags, gradients);

@@ -30,30 +30,37 @@ def full(shape: Shape, fill_value: float, dtype: Optional[DTypeLike] = None, dev
 
 
 def zeros(shape: Shape, dtype: DTypeLike = float32, device: Union[Device, str, None] = None) -> Array:
+    """An array of zeros."""
     return full(shape, 0, dtype, device)
 
 
 def ones(shape: Shape, dtype: DTypeLike = float32, device: Union[Device, str, None] = None) -> Array:
+    """An array of ones."""
     return full(shape, 1, dtype, device)
 
 
 def empty(shape: Shape, dtype: DTypeLike = float32, device: Union[Device, str, None] = None) -> Array:
+    """An array of zeros."""
     return full(shape, 0, dtype, device)
 
 
 def full_like(x: Array, fill_value: float, dtype: Optional[DTypeLike] = None) -> Array:
+    """One number in the shape and type of x."""
     return full(x.shape, fill_value, dtype or x.dtype, x.device)
 
 
 def zeros_like(x: Array, dtype: Optional[DTypeLike] = None) -> Array:
+    """Zeros in the shape and type of x."""
     return full_like(x, 0, dtype)
 
 
 def ones_like(x: Array, dtype: Optional[DTypeLike] = None) -> Array:
+    """Ones in the shape and type of x."""
     return full_like(x, 1, dtype)
 
 
 def empty_like(x: Array, dtype: Optional[DTypeLike] = None) -> Array:
+    """Zeros in the shape and type of x."""
     return full_like(x, 0, dtype)
 
 
@@ -79,6 +86,7 @@ def linspace(start: float, stop: float, num: int, dtype: DTypeLike = float32, en
 
 
 def eye(n_rows: int, n_cols: Optional[int] = None, k: int = 0, dtype: DTypeLike = float32) -> Array:
+    """A matrix with ones on diagonal k."""
     n_cols = n_rows if n_cols is None else n_cols
     return _weber.astype(arange(n_cols) == (arange(n_rows) + k)[:, None], dtype)
 
@@ -97,6 +105,7 @@ def normal(shape: Shape = (), dtype: DTypeLike = float32) -> Array:
 
 
 def matmul(a: Array, b: Array) -> Array:
+    """a @ b."""
     return array(a) @ b
 
 
@@ -116,6 +125,7 @@ def diag(x: Array, k: int = 0) -> Array:
 
 
 def outer(x: Array, y: Array) -> Array:
+    """The products x[i] y[j]."""
     return _weber._outer(y, x)
 
 
@@ -129,7 +139,7 @@ def argwhere(condition: Array) -> Array:
     return _weber._where(condition)[:, ::-1]
 
 
-def nonzero(x: Array) -> tuple:
+def nonzero(x: Array) -> tuple[Array, ...]:
     """The places of the elements that are not 0, an array for each axis."""
     places = argwhere(array(x) != 0)
     return tuple(places[:, i] for i in range(places.shape[1]))
@@ -141,6 +151,7 @@ def einsum(subscripts: str, *arrays: Array) -> Array:
 
 
 def dot(x: Array, y: Array) -> Array:
+    """x @ y."""
     return array(x) @ y
 
 
@@ -153,20 +164,24 @@ def reshape(x: Array, shape: Shape) -> Array:
 
 
 def transpose(x: Array, axes: Optional[Sequence[int]] = None) -> Array:
+    """The axes in this order (None: reversed)."""
     return array(x).T if axes is None else _weber.permute_dims(x, axes)
 
 
 def matrix_transpose(x: Array) -> Array:
+    """The last two axes exchanged."""
     return x.mT
 
 
 def moveaxis(x: Array, source: int, destination: int) -> Array:
+    """Axis `source` stands at `destination`."""
     order = [i for i in range(x.ndim) if i != source % x.ndim]
     order.insert(destination % x.ndim, source % x.ndim)
     return _weber.permute_dims(x, order)
 
 
 def swapaxes(x: Array, a: int, b: int) -> Array:
+    """Axes a and b exchanged."""
     order = list(range(x.ndim))
     order[a], order[b] = order[b], order[a]
     return _weber.permute_dims(x, order)
@@ -187,12 +202,13 @@ def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
     return concat([_weber.expand_dims(a, axis) for a in arrays], axis)
 
 
-def unstack(x: Array, axis: int = 0) -> tuple:
+def unstack(x: Array, axis: int = 0) -> tuple[Array, ...]:
+    """The parts along an axis, without it."""
     axis %= x.ndim
     return tuple(x[(slice(None),) * axis + (i,)] for i in range(x.shape[axis]))
 
 
-def split(x: Array, sections: Union[int, Sequence[int]], axis: int = 0) -> list:
+def split(x: Array, sections: Union[int, Sequence[int]], axis: int = 0) -> list[Array]:
     """Parts along an axis: so many equal ones, or cut before these places."""
     axis %= x.ndim
     n = x.shape[axis]
@@ -212,11 +228,13 @@ def flip(x: Array, axis: Union[int, Sequence[int], None] = None) -> Array:
 
 
 def isclose(a: Array, b: Array, rtol: float = 1e-5, atol: float = 1e-8) -> Array:
+    """Where elements are close: |a - b| <= atol + rtol |b|."""
     a, b = array(a), array(b)
     return _weber.logical_or(_weber.less_equal(_weber.abs(a - b), atol + rtol * _weber.abs(b)), _weber.equal(a, b))
 
 
 def allclose(a: Array, b: Array, rtol: float = 1e-5, atol: float = 1e-8) -> builtins.bool:
+    """True if all elements are close: |a - b| <= atol + rtol |b|."""
     return builtins.bool(isclose(a, b, rtol, atol).all())
 
 
@@ -230,11 +248,9 @@ class device:
             model = wb.Dense(2, 3)
     """
 
-    def __new__(cls, name: Union[str, Device]) -> Any:
-        self = object.__new__(cls)
+    def __init__(self, name: Union[str, Device]) -> None:
         self.device = _weber._get_device(name)
-        self.before = []
-        return self
+        self.before: list[Optional[Device]] = []
 
     def __enter__(self) -> Device:
         self.before.append(_weber._set_device(self.device))
@@ -305,6 +321,11 @@ def _repr(self: Array) -> str:
     return "Array(%s, dtype=%s%s)" % (text, self.dtype, "" if str(self.device) == "CPU" else ", device=%s" % self.device)
 
 
+def _computed(self: Array) -> Array:
+    _weber.eval(self)
+    return self
+
+
 def _method_reshape(self: Array, *shape: Any) -> Array:
     return reshape(self, shape[0] if len(shape) == 1 else shape)
 
@@ -317,12 +338,12 @@ def _format(self: Array, spec: str) -> str:
     return format(self.item(), spec) if self.size == 1 and spec else repr(self)
 
 
-def _reduce(self: Array, protocol: int) -> tuple:
+def _reduce(self: Array, protocol: int) -> tuple[Any, ...]:
     return _unpickled, (bytes(memoryview(_weber.astype(self, float32) if self.dtype == bfloat16 else self)), self.shape, str(self.dtype))
 
 
-def _unpickled(data: bytes, shape: tuple, dtype: str) -> Array:
-    formats = {"float32": "f", "float64": "d", "float16": "e", "bfloat16": "f", "int32": "i", "int64": "q", "uint8": "B", "bool": "?"}
+def _unpickled(data: bytes, shape: tuple[int, ...], dtype: str) -> Array:
+    formats: dict[str, Any] = {"float32": "f", "float64": "d", "float16": "e", "bfloat16": "f", "int32": "i", "int64": "q", "uint8": "B", "bool": "?"}
     view = memoryview(data).cast(formats[dtype])
     return _weber._reshape(array(view, dtype), shape)
 
@@ -330,10 +351,16 @@ def _unpickled(data: bytes, shape: tuple, dtype: str) -> Array:
 for _name, _value in {
     "__array__": _numpy, "numpy": _numpy, "tolist": _tolist, "__repr__": _repr, "__format__": _format, "__reduce_ex__": _reduce,
     "reshape": _method_reshape, "transpose": _method_transpose, "at": property(_At), "__array_ufunc__": None,
-    "flatten": lambda self: reshape(self, -1), "eval": lambda self: (_weber.eval(self), self)[1], "dot": dot,
+    "flatten": lambda self: reshape(self, -1), "eval": _computed, "dot": dot,
     "to_device": lambda self, d, stream=None: _weber.to(self, d), "copy": lambda self: self, "__copy__": lambda self: self,
     "__deepcopy__": lambda self, memo: self, "__array_namespace__": lambda self, api_version=None: __import__("weber"),
 }.items():
     setattr(Array, _name, _value)
 
-__all__ = [n for n in dir() if not n.startswith("_") and n not in ("builtins", "Any", "Optional", "Sequence", "Union", "Shape", "DTypeLike", "Device", "array", "Array", "bfloat16", "float32")]
+__all__ = [
+    "allclose", "arange", "argwhere", "asarray", "concat", "concatenate", "device", "diag", "dot",
+    "e", "einsum", "empty", "empty_like", "eye", "flip", "full", "full_like", "inf",
+    "isclose", "linspace", "matmul", "matrix_transpose", "moveaxis", "nan", "newaxis", "nonzero", "normal",
+    "ones", "ones_like", "outer", "pi", "reshape", "split", "stack", "swapaxes", "transpose",
+    "tril", "triu", "uniform", "unstack", "where", "zeros", "zeros_like",
+]

@@ -50,14 +50,16 @@ def hessian_diagonal(f: Callable[[Array], Array], x: Array) -> Array:
     return _weber._matrix_of(f, (x,), "diagonal")
 
 
-def jvp(f: Callable[..., Array], arrays: Sequence[Array], tangents: Sequence[Array]) -> tuple:
+def jvp(f: Callable[..., Array], arrays: Sequence[Array], tangents: Sequence[Array]) -> tuple[Array, Array]:
     """(f(*arrays), its derivative in the direction of the tangents)."""
-    return _weber._along(f, tuple(arrays), tuple(tangents), "jvp")
+    y, t = _weber._along(f, tuple(arrays), tuple(tangents), "jvp")
+    return y, t
 
 
-def hvp(f: Callable[..., Array], arrays: Sequence[Array], vectors: Sequence[Array]) -> tuple:
+def hvp(f: Callable[..., Array], arrays: Sequence[Array], vectors: Sequence[Array]) -> tuple[Array, ...]:
     """The Hessian of f times vectors, for each array."""
-    return _weber._along(f, tuple(arrays), tuple(vectors), "hvp")
+    products: tuple[Array, ...] = _weber._along(f, tuple(arrays), tuple(vectors), "hvp")
+    return products
 
 
 __all__ = ["gradient", "value_and_grad", "grad", "jacobian", "hessian", "hessian_diagonal", "jvp", "hvp"]

@@ -10,7 +10,7 @@ Path = Union[str, "os.PathLike[str]"]
 random_state = ...  # in save(): the place in the random sequence
 
 
-def _with_settings(objects: dict) -> dict:
+def _with_settings(objects: dict[str, Any]) -> dict[str, Any]:
     settings = _settings(objects.get("model"))
     return {**objects, "python": settings} if settings else objects
 
@@ -34,7 +34,8 @@ def load(path: Path, model: Any = None, *, key: Optional[str] = None, partial: b
 
 def load_model(path: Path, key: Optional[str] = None, structure: Optional[str] = None) -> Layer:
     """A new model from nothing but the file; also from Flux's BSON files. Layers in Python must have been registered."""
-    model = _weber._load_model_as(path, key, structure) if structure else _weber._load_model(path, key)
+    name = os.fspath(path)
+    model = _weber._load_model_as(name, key, structure) if structure else _weber._load_model(name, key)
     return _restored(model, lambda: _weber._text_of(path, "python"))
 
 
@@ -66,17 +67,18 @@ def checkpoint_load(path: Path, **objects: Any) -> int:
     return _weber._checkpoint_load(path, objects)
 
 
-def _reduce_layer(self: Layer, protocol: int) -> tuple:
+def _reduce_layer(self: Layer, protocol: int) -> tuple[Any, ...]:
     classes = tuple({type(m) for m in self.modules().values() if isinstance(m, Module)})
     return _unpickled_layer, (save_bytes(self), classes)
 
 
-def _unpickled_layer(data: bytes, classes: tuple) -> Layer:
+def _unpickled_layer(data: bytes, classes: tuple[type, ...]) -> Layer:
     for cls in classes:  # pickle has imported them
         _weber.register(cls)
-    return load_bytes(data)
+    model: Layer = load_bytes(data)
+    return model
 
 
-Layer.__reduce_ex__ = _reduce_layer
+setattr(Layer, "__reduce_ex__", _reduce_layer)
 
 __all__ = ["save", "load", "load_model", "save_bytes", "load_bytes", "checkpoint_save", "checkpoint_load", "random_state"]

@@ -36,8 +36,8 @@ class Module(Layer):
         super().__init_subclass__(**named)
         cls._class = _weber._new_class(cls)
 
-    def forward(self, *arrays: Array) -> Any:
-        raise NotImplementedError("%s has no forward" % type(self).__name__)
+    _class: Any
+    forward: Callable[..., Any]
 
     def __setattr__(self, name: str, value: Any) -> None:
         old = None if name.startswith("__") else _weber._member(self, name)
@@ -61,6 +61,11 @@ class Module(Layer):
         return value
 
 
+def _no_forward(self: Module, *arrays: Array) -> Any:
+    raise NotImplementedError("%s has no forward" % type(self).__name__)
+
+
+setattr(Module, "forward", _no_forward)
 Module._class = _weber._new_class(Module)
 
 
@@ -134,13 +139,13 @@ def _observed(items: Any) -> Callable[[int], Any]:
     return lambda place: tuple(items[place]) if isinstance(items[place], (tuple, list)) else items[place]
 
 
-def outputsize(model: Layer, *shapes: Sequence[int]) -> tuple:
+def outputsize(model: Layer, *shapes: Sequence[int]) -> Any:
     """The shape of the result for inputs of these shapes; nothing is kept."""
     y = model(*[_weber._full("float32", 0, s) for s in shapes])
     return tuple(a.shape for a in y) if isinstance(y, tuple) else y.shape
 
 
-def splitobs(*arrays: Array, at: Sequence[float], shuffle: bool = False, seed: int = 0) -> list:
+def splitobs(*arrays: Array, at: Sequence[float], shuffle: bool = False, seed: int = 0) -> list[Any]:
     """Parts of the observations, by fractions: (train, test) = splitobs(x, y, at=[0.9])."""
     n = arrays[0].shape[0]
     order = None
@@ -164,7 +169,7 @@ def _clone(self: Layer, memo: Any = None) -> Layer:
     return _weber.clone(self)
 
 
-Layer.__copy__ = Layer.__deepcopy__ = Layer.clone = _clone
-Layer.to = lambda self, device: _weber.to(self, device)
+for _name, _value in {"__copy__": _clone, "__deepcopy__": _clone, "clone": _clone, "to": lambda self, device: _weber.to(self, device)}.items():
+    setattr(Layer, _name, _value)
 
 __all__ = ["Parameter", "State", "Module", "Chain", "tree", "DataLoader", "outputsize", "splitobs"]
