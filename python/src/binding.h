@@ -235,9 +235,14 @@ void py_array_releasebuffer(PyObject *self, Py_buffer *view);
 extern PyMethodDef py_exchange_methods[];
 PyObject *py_from_dlpack(PyObject *module, PyObject *o);
 
-/* ---- model.c, train.c, data.c, files.c ---- */
+/* ---- model.c, derivatives.c, train.c, data.c, files.c ---- */
+
+/* The array that a function returns, given to the scope; NULL with the exception kept. Takes over
+ * args. */
+wb_array *py_array_of_call(PyObject *function, PyObject *args);
 
 bool py_add_model(PyObject *module);
+bool py_add_derivatives(PyObject *module);
 bool py_add_train(PyObject *module);
 bool py_add_data(PyObject *module);
 bool py_add_files(PyObject *module);

@@ -201,8 +201,8 @@ PyMODINIT_FUNC PyInit__weber(void) {
     if (!m) return NULL;
     (void)wb_sizes_slowest_first(true);
     if (!py_add_errors(m) || !py_add_context(m) || !add_types(m) || !py_add_arguments(m) ||
-        !py_add_array(m) || !py_add_model(m) || !py_add_train(m) || !py_add_data(m) ||
-        !py_add_files(m) || PyModule_AddFunctions(m, functions) < 0 ||
+        !py_add_array(m) || !py_add_model(m) || !py_add_derivatives(m) || !py_add_train(m) ||
+        !py_add_data(m) || !py_add_files(m) || PyModule_AddFunctions(m, functions) < 0 ||
         PyModule_AddFunctions(m, py_generated) < 0 ||
         PyModule_AddStringConstant(m, "__version__", WEBER_VERSION) < 0) {
         Py_DECREF(m);

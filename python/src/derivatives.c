@@ -1,0 +1,213 @@
+/* Derivatives of functions of arrays that are written in Python. */
+#include "binding.h"
+
+wb_array *py_array_of_call(PyObject *function, PyObject *args) {
+    py_recording++;
+    PyObject *result = args ? PyObject_Call(function, args, NULL) : NULL;
+    wb_array *x = result ? py_array(result) : NULL;
+    if (result && !x && !PyErr_Occurred() && !wb_failed())
+        PyErr_SetString(PyExc_TypeError, "the function returned None instead of an Array");
+    if (x && !PyErr_Occurred()) x = wb_give(wb_take(x));
+    Py_XDECREF(args);
+    Py_XDECREF(result);
+    if (PyErr_Occurred()) py_keep_exception();
+    py_recording--;
+    return wb_failed() ? NULL : x;
+}
+
+/* A function of arrays: each gets a node of its own, so that what was computed from it before is a
+ * constant. Returns the result, NULL on failure. */
+static wb_array *call_on_nodes(PyObject *function, PyObject *given, int count, wb_array **nodes) {
+    PyObject *args = PyTuple_New(PyTuple_Size(given));
+    for (Py_ssize_t i = 0, k = 0; args && i < PyTuple_Size(given); i++) {
+        PyObject *o = PyTuple_GetItem(given, i);
+        if (!PyObject_TypeCheck(o, Layer_type) && k < count) {
+            wb_array *x = py_array(o);
+            x = x && !PyErr_Occurred() ? wb_reshape_make(x, wb_ndim(x), wb_sizes(x)) : NULL;
+            nodes[k++] = x;
+            if (!x) break;
+            PyTuple_SetItem(args, i, py_wrap_array(wb_take(x)));
+        } else {
+            PyTuple_SetItem(args, i, Py_NewRef(o));
+        }
+    }
+    if (PyErr_Occurred() || wb_failed()) {
+        Py_XDECREF(args);
+        return NULL;
+    }
+    return py_array_of_call(function, args);
+}
+
+enum { MOST = 64 };
+
+/* How many of the arguments are arrays; -1 with an exception. */
+static int count_arrays(PyObject *given) {
+    int count = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(given); i++)
+        count += !PyObject_TypeCheck(PyTuple_GetItem(given, i), Layer_type);
+    if (count <= MOST) return count;
+    PyErr_Format(PyExc_ValueError, "at most %d arrays, got %d", (int)MOST, count);
+    return -1;
+}
+
+/* _value_and_grad(function, args): (value, [gradient of each argument]). */
+static PyObject *value_and_grad(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module, (void)nargs;
+    PyObject *given = args[1];
+    const Py_ssize_t all = PyTuple_Size(given);
+    const int count = count_arrays(given);
+    if (count < 0 || !py_open()) return NULL;
+    wb_array *nodes[MOST], *gradients[MOST] = {NULL};
+    const bool has_layers = count < all;
+    const bool before = has_layers ? wb_training(true) : false;
+    wb_array *y = call_on_nodes(args[0], given, count, nodes);
+    if (has_layers) (void)wb_training(before);
+    if (!y || (count && wb_gradient_of(y, count, nodes, gradients) != WB_OK)) return py_fail();
+    PyObject *list = PyList_New(all);
+    py_recording++; /* the gradients belong to the recipe of y, which is not dropped here */
+    for (Py_ssize_t i = 0, k = 0; list && i < all; i++) {
+        PyObject *o = PyTuple_GetItem(given, i), *gradient = NULL;
+        if (PyObject_TypeCheck(o, Layer_type)) {
+            wb_gradients *g = wb_gradient(y, py_layer(o));
+            if (g) gradient = py_wrap(Gradients_type, wb_take(g), o);
+        } else {
+            wb_array *g = gradients[k++];
+            if (g && py_recording == 1)
+                (void)wb_forget_recipe(wb_take(g));
+            else if (g)
+                (void)wb_take(g);
+            gradient = g ? py_wrap_array(g) : Py_NewRef(Py_None);
+        }
+        if (!gradient)
+            Py_CLEAR(list);
+        else
+            PyList_SetItem(list, i, gradient);
+    }
+    py_recording--;
+    if (!list) return py_fail();
+    PyObject *value = py_give_array(y);
+    return value ? Py_BuildValue("(NN)", value, list) : (Py_DECREF(list), NULL);
+}
+
+/* _matrix_of(function, args, name): the Jacobian or Hessian, or the Hessian's diagonal. */
+static PyObject *matrix_of(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module, (void)nargs;
+    const char *name = py_text(args[2]);
+    if (!name || !py_open()) return NULL;
+    wb_array *node;
+    wb_array *y = call_on_nodes(args[0], args[1], 1, &node);
+    if (!y) return py_fail();
+    wb_array *m = strcmp(name, "jacobian") == 0  ? wb_jacobian(y, node)
+                  : strcmp(name, "hessian") == 0 ? wb_hessian(y, node)
+                                                 : wb_hessian_diagonal(y, node);
+    if (m && strcmp(name, "jacobian") == 0) m = wb_transpose(m);
+    return py_give_array(m);
+}
+
+/* _along(function, args, vectors, name): J v, or the Hessian times v for each argument. */
+static PyObject *along(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module, (void)nargs;
+    const char *name = py_text(args[3]);
+    const int count = count_arrays(args[1]);
+    if (!name || count < 0 || !py_open()) return NULL;
+    const py_array_list vectors = py_arrays(args[2]);
+    wb_array *nodes[MOST], *products[MOST] = {NULL};
+    wb_array *y = NULL;
+    if (!PyErr_Occurred() && vectors.count != count)
+        PyErr_SetString(PyExc_ValueError, "there is one vector for each array");
+    if (!PyErr_Occurred()) y = call_on_nodes(args[0], args[1], count, nodes);
+    const bool is_jvp = strcmp(name, "jvp") == 0;
+    wb_array *v = y && is_jvp ? wb_jvp(y, count, nodes, vectors.at) : NULL;
+    if (y && !is_jvp) (void)wb_hvp(y, count, nodes, vectors.at, products);
+    PyMem_Free(vectors.at);
+    if (PyErr_Occurred() || !y) return py_fail();
+    return is_jvp ? py_give_arrays(2, (wb_array *[]){y, v}) : py_give_arrays(count, products);
+}
+
+static wb_array *on_arrays(void *function, int count, wb_array *const *arrays) {
+    const py_inside inside = py_callback_begin();
+    PyObject *args = PyTuple_New(count);
+    for (int i = 0; args && i < count; i++)
+        PyTuple_SetItem(args, i, py_wrap_array(wb_take(arrays[i])));
+    wb_array *y = py_array_of_call(function, args);
+    py_callback_end(inside);
+    return y;
+}
+
+static PyObject *recompute(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module;
+    if (nargs < 2) return PyErr_SetString(PyExc_TypeError, "recompute(function, *arrays)"), NULL;
+    wb_array *arrays[MOST];
+    if (!py_open()) return NULL;
+    for (Py_ssize_t i = 1; i < nargs && i <= MOST; i++) arrays[i - 1] = py_array(args[i]);
+    if (PyErr_Occurred()) return py_fail();
+    return py_give_array(wb_recompute(on_arrays, args[0], (int)nargs - 1, arrays));
+}
+
+/* ---- functions with a derivative of their own ---- */
+
+static wb_array *on_value(void *context, int count, wb_array *const *arrays) {
+    return on_arrays(PyTuple_GetItem(context, 0), count, arrays);
+}
+
+static wb_status on_pullback(void *context, wb_array *result, wb_array *cotangent, int count,
+                             wb_array *const *arrays, wb_array **cotangents) {
+    const py_inside inside = py_callback_begin();
+    py_recording++;
+    PyObject *args = PyTuple_New(count + 2), *made = NULL;
+    if (args) {
+        PyTuple_SetItem(args, 0, py_wrap_array(wb_take(result)));
+        PyTuple_SetItem(args, 1, py_wrap_array(wb_take(cotangent)));
+        for (int i = 0; i < count; i++)
+            PyTuple_SetItem(args, i + 2, py_wrap_array(wb_take(arrays[i])));
+        made = PyObject_Call(PyTuple_GetItem(context, 1), args, NULL);
+    }
+    PyObject *list = made && !PyTuple_Check(made) ? PyTuple_Pack(1, made) : Py_XNewRef(made);
+    if (list && PyTuple_Size(list) != count)
+        PyErr_Format(PyExc_ValueError, "the pullback returned %zd cotangents for %d arrays",
+                     PyTuple_Size(list), count);
+    for (int i = 0; list && i < count && !PyErr_Occurred(); i++) {
+        wb_array *c = py_array(PyTuple_GetItem(list, i));
+        cotangents[i] = c && !PyErr_Occurred() ? wb_give(wb_take(c)) : NULL;
+    }
+    Py_XDECREF(args), Py_XDECREF(made), Py_XDECREF(list);
+    if (PyErr_Occurred()) py_keep_exception();
+    py_recording--;
+    const wb_status status = wb_error_status();
+    py_callback_end(inside);
+    return status;
+}
+static void release_functions(void *context) { py_do_later((void (*)(void *))Py_DecRef, context); }
+
+static PyObject *function(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module;
+    wb_array *arrays[MOST];
+    if (nargs < 3 || nargs > MOST + 2)
+        return PyErr_SetString(PyExc_TypeError, "function(value, pullback, *arrays)"), NULL;
+    if (!py_open()) return NULL;
+    for (Py_ssize_t i = 2; i < nargs; i++) arrays[i - 2] = py_array(args[i]);
+    if (PyErr_Occurred()) return py_fail();
+    PyObject *functions = PyTuple_Pack(2, args[0], args[1]);
+    if (!functions) return py_fail();
+    const wb_function_desc desc =
+        WB_DESC(function, .value = on_value, .pullback = on_pullback, .context = functions,
+                .release = release_functions, .name = "function");
+    return py_give_array(wb_function_make((int)nargs - 2, arrays, desc));
+}
+
+#define FAST(name, function, doc)                                                                  \
+    { name, (PyCFunction)(void *)function, METH_FASTCALL, doc }
+static PyMethodDef functions[] = {
+    FAST("recompute", recompute,
+         "recompute($module, function, *arrays)\n--\n\nfunction(*arrays); what is computed between "
+         "is computed again for the gradient instead of kept."),
+    FAST("function", function,
+         "function($module, value, pullback, *arrays)\n--\n\nvalue(*arrays), with the derivative "
+         "pullback(result, cotangent, *arrays), which returns a cotangent, or None, for each "
+         "array."),
+    FAST("_value_and_grad", value_and_grad, NULL),
+    FAST("_matrix_of", matrix_of, NULL),
+    FAST("_along", along, NULL),
+    {NULL, NULL, 0, NULL}};
+
+bool py_add_derivatives(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
