@@ -58,7 +58,7 @@ PLAIN = {
     "wb_device *": ("const wb_device *{n} = py_device({o});", "Device | str"),
     "double": ("const double {n} = py_real({o});", "float"),
     "bool": ("const bool {n} = py_truth({o});", "bool"),
-    "int": ("const int {n} = (int)py_integer({o});", "int"),
+    "int": ("const int {n} = py_int({o});", "int"),
     "int64_t": ("const int64_t {n} = py_integer({o});", "int"),
     "uint64_t": ("const uint64_t {n} = (uint64_t)py_integer({o});", "int"),
     "char *": ("const char *{n} = py_text({o});", "str"),
@@ -367,13 +367,14 @@ class Generator:
         usual = {"correction": "0", "ord": "2.0"}
         names = ["x", "axis"] + extra + ["keepdims"]
         c = f["name"]
-        given = "".join({"correction": "py_given_real(a[2], 0) != 0, ", "ord": "py_given_real(a[2], 2), "}[e] for e in extra)
+        setup = "".join({"correction": "    const bool correction = py_given_real(a[2], 0) != 0;", "ord": "    const double ord = py_given_real(a[2], 2);"}[e] for e in extra)
+        given = "".join("%s, " % e for e in extra)
         self.code += [
             "static PyObject *py_%s(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {" % c[3:], "    (void)module;",
             "    static const char *const names[] = {%s};" % ", ".join(map(quoted, names)), "    PyObject *a[%d];" % len(names),
             "    static const py_signature signature = {%s, names, %d, 1, %d};" % (quoted(name), len(names), len(names)),
             "    if (!py_bind(&signature, args, nargs, kwnames, a)) return NULL;", "    if (!py_open()) return NULL;",
-            "    wb_array *x = py_array(a[0]);", "    const py_reduced r = py_reduce(x, a[1], a[%d]);" % (len(names) - 1),
+            "    wb_array *x = py_array(a[0]);", "    const py_reduced r = py_reduce(x, a[1], a[%d]);" % (len(names) - 1), setup,
             "    if (PyErr_Occurred()) return py_fail();",
             "    return py_give_array(py_drop(%s(x, %sr.dims.count, r.dims.at), &r));" % (c, given), "}"]
         shown = [("x", "ArrayLike", None, False), ("axis", "int | Sequence[int] | None", "None", True)]

@@ -88,16 +88,31 @@ int64_t py_integer(PyObject *o) {
     return v;
 }
 
+int py_int(PyObject *o) {
+    const int64_t v = py_integer(o);
+    if (v == (int)v) return (int)v;
+    PyErr_Format(PyExc_OverflowError, "%lld is too large here", (long long)v);
+    return 0;
+}
+
 bool py_truth(PyObject *o) {
     if (py_is_none(o) || PyErr_Occurred()) return false;
     return PyObject_IsTrue(o) > 0;
 }
 
+static const char *utf8_of(PyObject *o) {
+    Py_ssize_t bytes;
+    const char *text = PyUnicode_AsUTF8AndSize(o, &bytes);
+    if (!text || strlen(text) == (size_t)bytes) return text;
+    PyErr_SetString(PyExc_ValueError, "the text has a null character");
+    return NULL;
+}
+
 const char *py_text(PyObject *o) {
     if (py_is_none(o) || PyErr_Occurred()) return NULL;
-    if (PyUnicode_Check(o)) return PyUnicode_AsUTF8AndSize(o, NULL);
+    if (PyUnicode_Check(o)) return utf8_of(o);
     PyObject *path = PyOS_FSPath(o); /* a pathlib.Path; its text lives as long as the path */
-    const char *text = path && PyUnicode_Check(path) ? PyUnicode_AsUTF8AndSize(path, NULL) : NULL;
+    const char *text = path && PyUnicode_Check(path) ? utf8_of(path) : NULL;
     if (!text && !PyErr_Occurred())
         PyErr_Format(PyExc_TypeError, "expected a str, got %R", (PyObject *)Py_TYPE(o));
     if (!text) {
@@ -175,10 +190,10 @@ int py_choice(PyObject *o, const char *const *names) {
 
 /* ---- axes and sizes ---- */
 
-int py_axis(PyObject *o) { return (int)~py_integer(o); }
+int py_axis(PyObject *o) { return ~py_int(o); }
 
 int py_new_axis(PyObject *o, int ndim) {
-    const int axis = (int)py_integer(o);
+    const int axis = py_int(o);
     return axis < 0 ? ~axis : ndim - axis;
 }
 
@@ -186,8 +201,9 @@ int py_ndim_of_first(PyObject *list) {
     if (PyErr_Occurred()) return 0;
     PyObject *first = PySequence_Size(list) > 0 ? PySequence_GetItem(list, 0) : NULL;
     const wb_array *x = first ? py_array(first) : NULL;
+    const int ndim = x ? wb_ndim(x) : 0;
     Py_XDECREF(first);
-    return x ? wb_ndim(x) : 0;
+    return ndim;
 }
 
 /* A number, or a sequence of at most 8. */
@@ -245,8 +261,10 @@ py_array_list py_arrays(PyObject *o) {
     list.count = (int)n;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PySequence_GetItem(o, i);
-        list.at[i] = item ? py_array(item) : NULL;
-        Py_XDECREF(item); /* the sequence, or the scope, has the array */
+        wb_array *x = item ? py_array(item) : NULL;
+        /* the scope has it, since a sequence may make its items when they are asked for */
+        list.at[i] = x && !PyErr_Occurred() ? wb_give(wb_take(x)) : NULL;
+        Py_XDECREF(item);
     }
     return list;
 }
@@ -411,7 +429,7 @@ static void fill(void *at, const py_member *m, PyObject *o) {
         *(int64_t *)at = py_integer(o);
         break;
     case PY_INT:
-        *(int *)at = (int)py_integer(o);
+        *(int *)at = py_int(o);
         break;
     case PY_UINT64:
         *(uint64_t *)at = (uint64_t)py_integer(o);

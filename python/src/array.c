@@ -144,6 +144,9 @@ static Py_ssize_t length(PyObject *self) {
 }
 
 static PyObject *element(PyObject *self, Py_ssize_t i) {
+    if (facts_of(self).ndim == 0)
+        return PyErr_SetString(PyExc_TypeError, "an array without axes has nothing to loop over"),
+               NULL;
     PyObject *key = PyLong_FromSsize_t(i), *result = key ? py_subscript(self, key) : NULL;
     Py_XDECREF(key);
     return result;
@@ -301,6 +304,12 @@ static PyObject *squeeze(PyObject *module, PyObject *const *args, Py_ssize_t nar
     if (PyErr_Occurred()) return py_fail();
     const int n = wb_ndim(x);
     py_list left = {0};
+    for (int i = 0; i < axes.count; i++) {
+        if (axes.at[i] >= -n && axes.at[i] < n) continue;
+        (void)wb_fail(WB_ERROR_SHAPE, "squeeze: axis %lld of an array of %d axes",
+                      (long long)~axes.at[i], n);
+        return py_fail();
+    }
     for (int dim = 0; dim < n; dim++) {
         bool goes = py_is_none(a[1]) && wb_size(x, dim) == 1;
         for (int i = 0; i < axes.count; i++) goes |= axes.at[i] == dim || axes.at[i] + n == dim;
@@ -383,6 +392,7 @@ static PyObject *set(PyObject *module, PyObject *const *args, Py_ssize_t nargs) 
     (void)module, (void)nargs;
     if (!py_open()) return NULL;
     wb_array *x = py_array(args[0]), *y = py_array(args[2]);
+    if (!y && !wb_failed()) PyErr_SetString(PyExc_TypeError, "set needs a value, got None");
     if (PyErr_Occurred()) return py_fail();
     wb_array *result = py_replaced(x, args[1], y);
     return PyErr_Occurred() ? py_fail() : py_give_array(result);

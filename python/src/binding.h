@@ -148,6 +148,7 @@ const wb_device *py_device(PyObject *o);
 double py_real(PyObject *o);
 double py_given_real(PyObject *o, double otherwise);
 int64_t py_integer(PyObject *o);
+int py_int(PyObject *o);
 bool py_truth(PyObject *o);
 const char *py_text(PyObject *o);
 wb_dtype py_dtype(PyObject *o);

@@ -23,8 +23,11 @@ PyObject *py_raise(void) {
         PyErr_Restore(type, value, trace);
     } else {
         PyObject *of_status = (size_t)status < sizeof types / sizeof *types ? types[status] : NULL;
-        PyErr_SetString(of_status ? of_status : error_type,
-                        status ? text : "a call failed without a message");
+        const char *message = status ? text : "a call failed without a message";
+        /* names of files may be any bytes, and a long text is cut anywhere */
+        PyObject *readable = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
+        if (readable) PyErr_SetObject(of_status ? of_status : error_type, readable);
+        Py_XDECREF(readable);
     }
     return NULL;
 }

@@ -103,9 +103,9 @@ static void add_number(numbers *n, PyObject *o) {
     }
     n->at[n->count++] = PyFloat_AsDouble(o);
     if (!PyFloat_Check(o) && !PyErr_Occurred() &&
-        (n->at[n->count - 1] > 9007199254740992.0 || n->at[n->count - 1] < -9007199254740992.0))
+        (n->at[n->count - 1] >= 9007199254740992.0 || n->at[n->count - 1] <= -9007199254740992.0))
         PyErr_SetString(PyExc_OverflowError,
-                        "integers above 2^53 in a list: make a NumPy array of them first");
+                        "integers from 2^53 on in a list: make a NumPy array of them first");
 }
 
 static bool is_list(PyObject *o) { return PyList_Check(o) || PyTuple_Check(o); }
@@ -414,6 +414,8 @@ static PyObject *capsule_of(PyObject *o) {
 
 static bool is_dense(const dl_tensor *t) {
     int64_t stride = 1;
+    for (int i = 0; i < t->ndim; i++)
+        if (t->shape[i] == 0) return true;
     for (int i = t->ndim - 1; i >= 0; i--) {
         if (t->strides && t->shape[i] > 1 && t->strides[i] != stride) return false;
         stride *= t->shape[i];

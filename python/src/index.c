@@ -24,6 +24,10 @@ static wb_array *list_of(PyObject *o) {
     if (Py_TYPE(o) == Array_type && wb_ndim(((Array *)o)->x) == 0 &&
         wb_dtype_of(((Array *)o)->x) != WB_BOOL)
         return NULL;
+    if (PyBool_Check(o)) {
+        PyErr_SetString(PyExc_IndexError, "one bool is not an index: write None, or 0:0");
+        return NULL;
+    }
     if (PyIndex_Check(o) && Py_TYPE(o) != Array_type && !PyObject_CheckBuffer(o)) return NULL;
     wb_array *x = py_array(o);
     if (x && wb_dtype_is_float(wb_dtype_of(x))) {

@@ -1,0 +1,67 @@
+"""Edges: what is empty, twice, too large, kept too long or not there."""
+
+import numpy as np
+import pytest
+
+import weber as wb
+
+
+def same(x, a):
+    a = np.asarray(a)
+    assert x.shape == a.shape, (x.shape, a.shape)
+    np.testing.assert_allclose(np.asarray(x), a, rtol=1e-5, atol=1e-5)
+
+
+def test_a_bool_is_no_index():
+    for key in (True, False, (0, True)):
+        with pytest.raises(IndexError, match="bool"):
+            wb.ones((2, 3))[key]
+    with pytest.raises(TypeError, match="without axes"):
+        list(wb.array(1))
+
+
+def test_numbers_that_do_not_fit():
+    with pytest.raises(OverflowError):
+        wb.array([2**53 + 1])  # as a double it is 2^53
+    with pytest.raises(OverflowError):
+        wb.cumsum(wb.ones((2, 3)), axis=2**32)
+    with pytest.raises(OverflowError):
+        wb.cumsum(wb.ones((2, 3)), 2**32)
+
+
+def test_settings_of_reductions_are_checked():
+    for f in (lambda x: wb.std(x, correction="a"), lambda x: wb.norm(x, ord="a"), lambda x: x.var(0, [1])):
+        with pytest.raises(TypeError):
+            f(wb.ones((2, 3)))
+
+
+class Lazy:
+    """Makes its items when they are asked for."""
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, i):
+        if i >= 3:
+            raise IndexError(i)
+        return wb.ones((2, 2)) * i
+
+
+def test_sequences_that_make_their_arrays():
+    same(wb.concat(Lazy()), np.concatenate([np.full((2, 2), i) for i in range(3)]))
+    same(wb.concat(wb.ones((2, 3, 4)) * 2), np.full((6, 4), 2))
+
+
+def test_dlpack_of_nothing():
+    assert wb.from_dlpack(np.zeros((0, 3), "f4")).shape == (0, 3)
+
+
+def test_damaged_bytes():
+    data = bytearray(wb.save_bytes(wb.Dense(2, 3)))
+    for place in range(0, len(data), 7):
+        damaged = data.copy()
+        damaged[place] ^= 0xB5
+        try:
+            wb.load_bytes(bytes(damaged), wb.Dense(2, 3))
+        except wb.Error:
+            pass  # with a message that can be read
