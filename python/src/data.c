@@ -46,7 +46,10 @@ static void on_map(wb_batch *batch, void *user) {
     const py_inside inside = py_callback_begin();
     PyObject *args = batch_tuple(batch);
     PyObject *result = args ? PyObject_Call(((calls *)user)->map, args, NULL) : NULL;
-    if (result) fill_batch(batch, result);
+    if (result == Py_None)
+        PyErr_SetString(PyExc_TypeError, "map returned None instead of the arrays of a batch");
+    else if (result)
+        fill_batch(batch, result);
     Py_XDECREF(args), Py_XDECREF(result);
     (void)status_here();
     py_callback_end(inside);
@@ -90,6 +93,18 @@ typedef struct getobs_call {
     Py_ssize_t bytes[MOST_ARRAYS_OF_BATCH];
 } getobs_call;
 
+/* The memory is the loader's again: a view that somebody keeps raises an error from now on. */
+static void end_views(PyObject *args) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    for (Py_ssize_t i = 2; i < PyTuple_Size(args); i++) {
+        PyObject *done = PyObject_CallMethod(PyTuple_GetItem(args, i), "release", NULL);
+        if (!done) PyErr_Clear(); /* another view of it is in use */
+        Py_XDECREF(done);
+    }
+    PyErr_Restore(type, value, trace);
+}
+
 static wb_status on_getobs(const wb_observation *o, void *user) {
     const getobs_call *c = user;
     const py_inside inside = py_foreign_begin();
@@ -101,6 +116,7 @@ static wb_status on_getobs(const wb_observation *o, void *user) {
             PyTuple_SetItem(args, 2 + i,
                             PyMemoryView_FromMemory(o->data[i], c->bytes[i], PyBUF_WRITE));
         result = PyObject_Call(c->base.getobs, args, NULL);
+        end_views(args);
     }
     Py_XDECREF(args), Py_XDECREF(result);
     wb_status status = WB_OK;
@@ -222,6 +238,7 @@ static Py_ssize_t loader_length(PyObject *self) {
 typedef struct Batches {
     PyObject_HEAD PyObject *loader;
     wb_batch batch;
+    bool has_ended;
 } Batches;
 static PyTypeObject *Batches_type;
 
@@ -233,6 +250,7 @@ static PyObject *loader_iter(PyObject *self) {
 
 static PyObject *batches_next(PyObject *self) {
     Batches *b = (Batches *)self;
+    if (b->has_ended) return NULL; /* a further wb_next would begin another epoch */
     py_enter();
     PyThreadState *others = PyEval_SaveThread();
     const bool has_more = wb_next(((Handle *)b->loader)->object, &b->batch);
@@ -243,6 +261,7 @@ static PyObject *batches_next(PyObject *self) {
         (void)wb_scope_leave();
     }
     py_leave();
+    b->has_ended = !has_more;
     if (wb_failed()) {
         Py_XDECREF(tuple);
         return py_raise();

@@ -56,6 +56,30 @@ def test_dlpack_of_nothing():
     assert wb.from_dlpack(np.zeros((0, 3), "f4")).shape == (0, 3)
 
 
+def test_a_loop_that_has_ended_stays_ended():
+    loader = wb.DataLoader(wb.ones((4, 1)), batchsize=2)
+    batches = iter(loader)
+    assert len(list(batches)) == 2 and list(batches) == [] and len(list(loader)) == 2
+
+
+def test_views_end_with_getobs():
+    kept = []
+
+    def getobs(place, seed, x):
+        x.cast("f")[0] = place
+        kept.append(x)
+
+    batches = [b for (b,) in wb.DataLoader(np.zeros((1, 1), "f4"), getobs=getobs, numobs=4, batchsize=2)]
+    same(batches[1], [[2], [3]])
+    with pytest.raises(ValueError, match="released"):
+        kept[0][0]
+
+
+def test_map_returns_something():
+    with pytest.raises(TypeError, match="map returned None"):
+        list(wb.DataLoader(wb.ones((4, 1)), map=lambda x: None))
+
+
 def test_damaged_bytes():
     data = bytearray(wb.save_bytes(wb.Dense(2, 3)))
     for place in range(0, len(data), 7):
