@@ -211,9 +211,10 @@ static PyObject *layer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 }
 
 static const wb_layer_item *item_of(const wb_layer_list *list, PyObject *name) {
-    for (int64_t i = 0; i < list->count; i++)
-        if (list->items[i].name && PyUnicode_CompareWithASCIIString(name, list->items[i].name) == 0)
-            return &list->items[i];
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
+    if (!text) PyErr_Clear(); /* half of a pair of surrogates: no entry has such a name */
+    for (int64_t i = 0; text && i < list->count; i++)
+        if (list->items[i].name && strcmp(text, list->items[i].name) == 0) return &list->items[i];
     return NULL;
 }
 
@@ -232,9 +233,12 @@ static PyObject *member(PyObject *module, PyObject *const *args, Py_ssize_t narg
     const bool is_state = state_in(item);
     if (!py_open()) return NULL;
     if (item->layer && !is_state) return py_give(Layer_type, wb_keep_layer(item->layer));
-    char path[256];
-    (void)snprintf(path, sizeof path, "%s%s", item->name, is_state ? ".value" : "");
-    return py_give_array(wb_get(of(args[0]), path));
+    const size_t bytes = strlen(item->name) + sizeof ".value";
+    char *path = PyMem_Malloc(bytes);
+    if (path) (void)snprintf(path, bytes, "%s%s", item->name, is_state ? ".value" : "");
+    wb_array *x = path ? wb_get(of(args[0]), path) : ((void)PyErr_NoMemory(), NULL);
+    PyMem_Free(path);
+    return py_give_array(x);
 }
 
 static wb_layer *new_state(wb_array *value) {
@@ -246,8 +250,9 @@ static wb_layer *new_state(wb_array *value) {
 /* _append(module, name, object, is_state) */
 static PyObject *append(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     (void)module, (void)nargs;
+    if (!py_open()) return NULL;
     const char *name = py_text(args[1]);
-    if (!name || !py_open()) return NULL;
+    if (!name) return py_fail();
     void *object;
     if (PyObject_TypeCheck(args[2], Layer_type))
         object = py_layer_reference(args[2]);
@@ -280,7 +285,12 @@ static PyObject *layer_call(PyObject *self, PyObject *args, PyObject *kwargs) {
                             (int)WB_MOST_ARRAYS, count);
     }
     if (!py_open()) return NULL;
-    for (Py_ssize_t i = 0; i < count; i++) in[i] = py_array(PyTuple_GetItem(args, i));
+    for (Py_ssize_t i = 0; i < count; i++) {
+        in[i] = py_array(PyTuple_GetItem(args, i));
+        if (!in[i] && !PyErr_Occurred() && !wb_failed())
+            PyErr_Format(PyExc_TypeError, "a layer takes arrays, but argument %zd is None", i);
+    }
+    if (!count) PyErr_SetString(PyExc_TypeError, "a layer takes at least one array");
     if (PyErr_Occurred()) return py_fail();
     if (count == 1 && !of(self)->class_->forward_many)
         return py_give_array(wb_apply(of(self), in[0]));
@@ -345,8 +355,9 @@ static PyObject *layer_subscript(PyObject *self, PyObject *key) {
 
 static int layer_assign(PyObject *self, PyObject *key, PyObject *value) {
     if (!value) return PyErr_SetString(PyExc_TypeError, "arrays of a model cannot be deleted"), -1;
+    if (!py_open()) return -1;
     const char *path = py_text(key);
-    if (!path || !py_open()) return -1;
+    if (!path) return (void)py_fail(), -1;
     wb_array *x = py_array(value);
     py_has_written = true;
     PyObject *done = PyErr_Occurred() ? py_fail() : py_give_status(wb_set(of(self), path, x));

@@ -1,4 +1,5 @@
 """Edges: what is empty, twice, too large, kept too long or not there."""
+import gc
 
 import numpy as np
 import pytest
@@ -80,6 +81,32 @@ def test_map_returns_something():
         list(wb.DataLoader(wb.ones((4, 1)), map=lambda x: None))
 
 
+def test_long_names_and_greek_ones():
+    class Named(wb.Module):
+        pass
+
+    m, name = Named(), "é" * 100
+    setattr(m, name, wb.Parameter(wb.ones(1)))
+    assert getattr(m, name).item() == 1
+    m.β = wb.Parameter(wb.ones(1))
+    m.β = m.β + 1
+    m.γ = wb.State(wb.zeros(()))
+    m.γ += 1
+    assert m.β.item() == 2 and m.γ.item() == 1
+
+
+def test_paths_and_bytes(tmp_path):
+    m = wb.Dense(2, 3)
+    for path in (tmp_path / "ü ☃.bson", str(tmp_path / "a.npz"), bytes(tmp_path / "b.bson")):
+        wb.save(path, m)
+        wb.load(path, wb.Dense(2, 3))
+    assert wb.load_model(bytes(tmp_path / "b.bson")).parameters().keys() == {"weight", "bias"}
+    with pytest.raises(ValueError, match="null"):
+        wb.save("a\0b.bson", m)
+    with pytest.raises(TypeError):
+        wb.load(None, m)
+
+
 def test_damaged_bytes():
     data = bytearray(wb.save_bytes(wb.Dense(2, 3)))
     for place in range(0, len(data), 7):
@@ -89,3 +116,22 @@ def test_damaged_bytes():
             wb.load_bytes(bytes(damaged), wb.Dense(2, 3))
         except wb.Error:
             pass  # with a message that can be read
+
+
+class Path:
+    def __fspath__(self):
+        gc.collect()
+        return "".join(["wei", "ght"])
+
+
+def test_a_path_that_makes_its_text():
+    m = wb.Dense(2, 2)
+    m[Path()] = wb.ones((2, 2))
+    assert m["weight"].sum().item() == 4
+
+
+def test_layers_take_arrays():
+    for layer in (wb.Dense(2, 2), wb.Chain(wb.Dense(2, 2), lambda x: x)):
+        for arguments in ((), (None,), (wb.ones((1, 2)), None)):
+            with pytest.raises(TypeError, match="a layer takes"):
+                layer(*arguments)

@@ -6,7 +6,7 @@ from . import _weber
 from ._models import Module, _restore, _settings
 from ._weber import Layer
 
-Path = Union[str, "os.PathLike[str]"]
+Path = Union[str, bytes, "os.PathLike[Any]"]
 random_state = ...  # in save(): the place in the random sequence
 
 
@@ -20,12 +20,14 @@ def save(path: Path, model: Any = None, **objects: Any) -> None:
     .bson, .safetensors, .npz, .npy."""
     if model is not None:
         objects = {"model": model, **objects}
-    is_arrays = os.fspath(path).endswith((".npy",))
+    path = os.fsdecode(path)
+    is_arrays = path.endswith(".npy")
     _weber._save(path, objects if is_arrays else _with_settings(objects))
 
 
 def load(path: Path, model: Any = None, *, key: Optional[str] = None, partial: bool = False, rename: Optional[str] = None, **objects: Any) -> None:
     """Loads into a model of the same structure; or, as save, into objects by name, which must exist."""
+    path = os.fsdecode(path)
     if objects:
         _weber._load(path, {"model": model, **objects} if model is not None else objects)
     else:
@@ -34,9 +36,9 @@ def load(path: Path, model: Any = None, *, key: Optional[str] = None, partial: b
 
 def load_model(path: Path, key: Optional[str] = None, structure: Optional[str] = None) -> Layer:
     """A new model from nothing but the file; also from Flux's BSON files. Layers in Python must have been registered."""
-    name = os.fspath(path)
+    name = os.fsdecode(path)
     model = _weber._load_model_as(name, key, structure) if structure else _weber._load_model(name, key)
-    return _restored(model, lambda: _weber._text_of(path, "python"))
+    return _restored(model, lambda: _weber._text_of(name, "python"))
 
 
 def _restored(model: Layer, settings: Callable[[], Optional[str]]) -> Layer:
@@ -59,12 +61,12 @@ def load_bytes(data: bytes, model: Any = None, *, format: str = "bson", **object
 
 def checkpoint_save(path: Path, number: int, *, keep: int = 3, **objects: Any) -> None:
     """Saves objects as file `number` of a folder "run/" and removes all but the newest `keep`."""
-    _weber._checkpoint_save(path, number, keep, objects)
+    _weber._checkpoint_save(os.fsdecode(path), number, keep, objects)
 
 
 def checkpoint_load(path: Path, **objects: Any) -> int:
     """Loads the newest file of the folder that is not damaged; its number, -1: there is none."""
-    return _weber._checkpoint_load(path, objects)
+    return _weber._checkpoint_load(os.fsdecode(path), objects)
 
 
 def _reduce_layer(self: Layer, protocol: int) -> tuple[Any, ...]:
