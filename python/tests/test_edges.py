@@ -1,5 +1,6 @@
 """Edges: what is empty, twice, too large, kept too long or not there."""
 import gc
+import pickle
 
 import numpy as np
 import pytest
@@ -13,12 +14,48 @@ def same(x, a):
     np.testing.assert_allclose(np.asarray(x), a, rtol=1e-5, atol=1e-5)
 
 
+def test_einsum_without_a_result():
+    a, b = np.random.randn(2, 3).astype("f4"), np.random.randn(3, 4).astype("f4")
+    for text, arrays in (("ij,jk", (a, b)), ("ba", (a,)), ("ij,ij", (a, a)), ("ij, jI", (a, b)), ("ii", (a[:, :2],))):
+        same(wb.einsum(text, *map(wb.array, arrays)), np.einsum(text, *arrays))
+    with pytest.raises(wb.Error, match="letters"):
+        wb.einsum("é->é", wb.ones(2))  # the message is cut within a letter
+
+
+def test_arange_of_fractions():
+    for numbers in ((0, 1, 1 / 3), (0, 1, 0.1), (1, 2, 0.3), (5, 0, -0.5), (0, 0.5), (0.5,), (2, 1, 0.5)):
+        same(wb.arange(*numbers), np.arange(*numbers))
+
+
+def test_at_adds_to_a_place_twice():
+    for name, ufunc in (("add", np.add), ("multiply", np.multiply), ("min", np.minimum), ("max", np.maximum)):
+        for key in ([0, 0], np.s_[1:, ::-1], np.s_[0, [1, 1, 2]], np.s_[-1], ([0, 1, 0], [2, 0, 2])):
+            a = np.arange(12, dtype="f4").reshape(3, 4)
+            x = getattr(wb.array(a).at[key], name)(3.0)
+            ufunc.at(a, key, 3.0)
+            same(x, a)
+    x = wb.zeros(3)
+    same(x.at[[0, 0, 2]].add(wb.array([1.0, 2.0, 3.0])), [3, 0, 3])
+    same(wb.gradient(lambda x: (x.at[[0, 0]].add(2.0) ** 2).sum(), x), [8, 0, 0])
+    same(x.at[1:].get(), [0, 0])
+    assert wb.array([1, 2]).at[[0, 0]].add(3).tolist() == [7, 2]
+    with pytest.raises(TypeError, match="None"):
+        x.at[0].set(None)
+
+
 def test_a_bool_is_no_index():
     for key in (True, False, (0, True)):
         with pytest.raises(IndexError, match="bool"):
             wb.ones((2, 3))[key]
     with pytest.raises(TypeError, match="without axes"):
         list(wb.array(1))
+
+
+def test_float16_as_lists_and_pickles():
+    x = wb.array([[1.5, -2.0]], dtype="float16")
+    assert x.tolist() == [[1.5, -2.0]]
+    y = pickle.loads(pickle.dumps(x))
+    assert y.dtype == "float16" and y.tolist() == x.tolist()
 
 
 def test_numbers_that_do_not_fit():
@@ -55,6 +92,12 @@ def test_sequences_that_make_their_arrays():
 
 def test_dlpack_of_nothing():
     assert wb.from_dlpack(np.zeros((0, 3), "f4")).shape == (0, 3)
+
+
+def test_negative_argnums():
+    x, y = wb.array(2.0), wb.array(3.0)
+    assert wb.grad(lambda x, y: x * y * y, argnums=-1)(x, y).item() == 12
+    assert [g.item() for g in wb.grad(lambda x, y: x * y, argnums=(0, -1))(x, y)] == [3, 2]
 
 
 def test_a_loop_that_has_ended_stays_ended():
@@ -128,6 +171,13 @@ def test_a_path_that_makes_its_text():
     m = wb.Dense(2, 2)
     m[Path()] = wb.ones((2, 2))
     assert m["weight"].sum().item() == 4
+
+
+def test_axes_that_are_not_there():
+    x = wb.ones((2, 3))
+    for f in (lambda: wb.squeeze(x, 7), lambda: wb.moveaxis(x, 0, 5), lambda: wb.unstack(wb.array(1)), lambda: wb.split(x, 0), lambda: wb.split(x, 1, axis=2)):
+        with pytest.raises(ValueError):
+            f()
 
 
 def test_layers_take_arrays():

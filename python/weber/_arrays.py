@@ -1,9 +1,10 @@
 """Arrays: what is turned between NumPy's order of axes and Weber's, making, printing."""
 import builtins
+import math
 from typing import Any, Optional, Sequence, Union
 
 from . import _weber
-from ._types import DTypeLike, bfloat16, float32
+from ._types import DTypeLike, bfloat16, float16, float32
 from ._weber import Array, Device, array
 
 pi, e, inf, nan, newaxis = 3.141592653589793, 2.718281828459045, float("inf"), float("nan"), None
@@ -70,8 +71,8 @@ def arange(start: float, stop: Optional[float] = None, step: float = 1, dtype: O
         start, stop = 0, start
     if step == 0:
         raise ValueError("arange: the step is 0")
-    count = builtins.max(0, -int(-(stop - start) // step))
     whole = builtins.all(isinstance(v, int) for v in (start, stop, step))
+    count = builtins.max(0, -(-(stop - start) // step) if whole else math.ceil((stop - start) / step))
     x = _weber.iota("int64" if whole else "float64", 0, (count,))
     if step != 1:
         x = x * step
@@ -147,7 +148,10 @@ def nonzero(x: Array) -> tuple[Array, ...]:
 
 def einsum(subscripts: str, *arrays: Array) -> Array:
     """Einstein's sum: einsum('ij,jk->ik', a, b)."""
-    return _weber._einsum("->".join(",".join(t[::-1] for t in side.split(",")) for side in subscripts.replace(" ", "").split("->")), arrays)
+    text = subscripts.replace(" ", "")
+    if "->" not in text:  # the letters that stand once, in alphabetical order
+        text += "->" + "".join(sorted(c for c in set(text) - {","} if text.count(c) == 1))
+    return _weber._einsum("->".join(",".join(t[::-1] for t in side.split(",")) for side in text.split("->")), arrays)
 
 
 def dot(x: Array, y: Array) -> Array:
@@ -173,10 +177,17 @@ def matrix_transpose(x: Array) -> Array:
     return x.mT
 
 
+def _place(x: Array, axis: int) -> int:
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError("axis %d of an array of %d axes" % (axis, x.ndim))
+    return axis % x.ndim
+
+
 def moveaxis(x: Array, source: int, destination: int) -> Array:
     """Axis `source` stands at `destination`."""
-    order = [i for i in range(x.ndim) if i != source % x.ndim]
-    order.insert(destination % x.ndim, source % x.ndim)
+    source, destination = _place(x, source), _place(x, destination)
+    order = [i for i in range(x.ndim) if i != source]
+    order.insert(destination, source)
     return _weber.permute_dims(x, order)
 
 
@@ -204,17 +215,17 @@ def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
 
 def unstack(x: Array, axis: int = 0) -> tuple[Array, ...]:
     """The parts along an axis, without it."""
-    axis %= x.ndim
+    axis = _place(x, axis)
     return tuple(x[(slice(None),) * axis + (i,)] for i in range(x.shape[axis]))
 
 
 def split(x: Array, sections: Union[int, Sequence[int]], axis: int = 0) -> list[Array]:
     """Parts along an axis: so many equal ones, or cut before these places."""
-    axis %= x.ndim
+    axis = _place(x, axis)
     n = x.shape[axis]
     if isinstance(sections, int):
-        if n % sections:
-            raise ValueError("split: size %d is not divided by %d" % (n, sections))
+        if sections < 1 or n % sections:
+            raise ValueError("split: size %d has no %d equal parts" % (n, sections))
         sections = range(n // sections, n, n // sections)
     cuts = [0, *sections, n]
     return [x[(slice(None),) * axis + (slice(a, b),)] for a, b in zip(cuts, cuts[1:])]
@@ -279,11 +290,27 @@ class _Place:
         """x with these elements replaced."""
         return _weber._set(self.x, self.key, value)
 
+    def get(self) -> Array:
+        return self.x[self.key]
+
     def add(self, value: Any) -> Array:
-        return self.set(self.x[self.key] + value)
+        """x with value added to these elements; one that the key names twice gets both."""
+        return self._combined(_weber.scatter_add, value)
 
     def multiply(self, value: Any) -> Array:
-        return self.set(self.x[self.key] * value)
+        return self._combined(_weber.scatter_mul, value)
+
+    def min(self, value: Any) -> Array:
+        return self._combined(_weber.scatter_min, value)
+
+    def max(self, value: Any) -> Array:
+        return self._combined(_weber.scatter_max, value)
+
+    def _combined(self, scatter: Any, value: Any) -> Array:
+        places = _weber._reshape(_weber.iota("int64", 0, self.x.size), self.x.shape)[self.key]
+        values = _weber.broadcast_to(_weber.astype(value, self.x.dtype), places.shape)
+        flat = scatter(reshape(self.x, -1), reshape(places, -1), reshape(values, -1), 0)
+        return reshape(flat, self.x.shape)
 
 
 class _At:
@@ -307,7 +334,7 @@ def _numpy(self: Array, dtype: Any = None, copy: Optional[builtins.bool] = None)
 
 
 def _tolist(self: Array) -> Any:
-    x = _weber.astype(self, float32) if self.dtype == bfloat16 else self
+    x = _weber.astype(self, float32) if self.dtype in (bfloat16, float16) else self
     return memoryview(x).tolist() if x.ndim else x.item()
 
 
@@ -339,11 +366,11 @@ def _format(self: Array, spec: str) -> str:
 
 
 def _reduce(self: Array, protocol: int) -> tuple[Any, ...]:
-    return _unpickled, (bytes(memoryview(_weber.astype(self, float32) if self.dtype == bfloat16 else self)), self.shape, str(self.dtype))
+    return _unpickled, (bytes(memoryview(_weber.astype(self, float32) if self.dtype in (bfloat16, float16) else self)), self.shape, str(self.dtype))
 
 
 def _unpickled(data: bytes, shape: tuple[int, ...], dtype: str) -> Array:
-    formats: dict[str, Any] = {"float32": "f", "float64": "d", "float16": "e", "bfloat16": "f", "int32": "i", "int64": "q", "uint8": "B", "bool": "?"}
+    formats: dict[str, Any] = {"float32": "f", "float64": "d", "float16": "f", "bfloat16": "f", "int32": "i", "int64": "q", "uint8": "B", "bool": "?"}
     view = memoryview(data).cast(formats[dtype])
     return _weber._reshape(array(view, dtype), shape)
 

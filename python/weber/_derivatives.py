@@ -16,7 +16,7 @@ def value_and_grad(f: Callable[..., Array], argnums: Any = 0) -> Callable[..., A
     """A function of f's arguments that returns (f(*args), its gradient by argument argnums, or by each of them). (JAX's)"""
 
     def both(*args: Any) -> Any:
-        wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        wanted = [range(len(args))[i] for i in ((argnums,) if isinstance(argnums, int) else argnums)]
         chosen = tuple(args[i] for i in wanted)
 
         def of_chosen(*given: Any) -> Array:
