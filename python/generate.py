@@ -367,7 +367,7 @@ class Generator:
         usual = {"correction": "0", "ord": "2.0"}
         names = ["x", "axis"] + extra + ["keepdims"]
         c = f["name"]
-        setup = "".join({"correction": "    const bool correction = py_given_real(a[2], 0) != 0;", "ord": "    const double ord = py_given_real(a[2], 2);"}[e] for e in extra)
+        setup = "".join({"correction": "    const bool correction = py_correction(a[2]);", "ord": "    const double ord = py_given_real(a[2], 2);"}[e] for e in extra)
         given = "".join("%s, " % e for e in extra)
         self.code += [
             "static PyObject *py_%s(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {" % c[3:], "    (void)module;",

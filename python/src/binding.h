@@ -147,6 +147,7 @@ wb_rule py_rule(PyObject *o);
 const wb_device *py_device(PyObject *o);
 double py_real(PyObject *o);
 double py_given_real(PyObject *o, double otherwise);
+bool py_correction(PyObject *o); /* of a variance: 0 or 1 */
 int64_t py_integer(PyObject *o);
 int py_int(PyObject *o);
 bool py_truth(PyObject *o);

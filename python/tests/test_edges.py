@@ -71,6 +71,11 @@ def test_settings_of_reductions_are_checked():
     for f in (lambda x: wb.std(x, correction="a"), lambda x: wb.norm(x, ord="a"), lambda x: x.var(0, [1])):
         with pytest.raises(TypeError):
             f(wb.ones((2, 3)))
+    a = np.random.randn(3, 4).astype("f4")
+    same(wb.std(wb.array(a), axis=0, correction=1), np.std(a, 0, ddof=1))
+    for correction in (2, 0.5, float("nan")):
+        with pytest.raises(ValueError, match="0 or 1"):
+            wb.var(wb.array(a), correction=correction)
 
 
 class Lazy:
