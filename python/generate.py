@@ -143,7 +143,7 @@ class Generator:
                 found.append(self.list_argument(f, after[0], o))
                 i += 2
                 continue
-            if t in ("int", "int64_t") and after[1] == "wb_array * *":
+            if t in ("int", "int64_t") and after[1] == "wb_array * *" and after[0] not in OUT_NAMES:
                 n = after[0]
                 found.append(Argument(n, "Sequence[ArrayLike]", "py_array_list %s = py_arrays(%s);" % (n, o), "%s.count, %s.at" % (n, n),
                                       release="PyMem_Free(%s.at);" % n))

@@ -37,6 +37,8 @@ static wb_array *take(wb_array *x) {
 }
 
 PyObject *py_give_array(wb_array *x) {
+    const bool is_none = !x && !wb_failed() && !PyErr_Occurred();
+    if (is_none) return py_give_object(Py_NewRef(Py_None));
     if (!x || wb_failed()) return py_fail();
     (void)take(x);
     py_close();

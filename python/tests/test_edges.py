@@ -190,3 +190,22 @@ def test_layers_take_arrays():
         for arguments in ((), (None,), (wb.ones((1, 2)), None)):
             with pytest.raises(TypeError, match="a layer takes"):
                 layer(*arguments)
+
+
+def test_top_k_by_axis():
+    a = np.random.randn(4, 5).astype("f4")
+    for axis in (0, 1, -1):
+        values, places = wb.top_k(wb.array(a), 2, axis)
+        same(values, -np.sort(-a, axis)[(slice(None),) * (axis % 2) + (slice(2),)])
+        same(wb.take_along_axis(wb.array(a), places, axis), values)
+    assert wb.top_k(wb.arange(5), 2)[1].tolist() == [4, 3]
+
+
+def test_what_there_is_not_is_none():
+    assert wb.loss_scale(wb.setup(wb.Adam(), wb.Dense(2, 2))) is None
+
+
+def test_a_cifar_file(tmp_path):
+    (tmp_path / "batch.bin").write_bytes(bytes([7]) + bytes(3072) + bytes([2]) + bytes([255]) * 3072)
+    images, labels = wb.read_cifar(tmp_path / "batch.bin", 1)
+    assert images.shape == (2, 3, 32, 32) and labels.tolist() == [7, 2] and images[1].sum().item() == 255 * 3072
