@@ -329,6 +329,12 @@ static PyObject *get_type(PyObject *self, void *closure) {
     return PyUnicode_FromString(of(self)->class_->name);
 }
 
+static const char *key_text(PyObject *key) {
+    if (key != Py_None) return py_text(key);
+    PyErr_SetString(PyExc_TypeError, "a layer is indexed by a number or a path, got None");
+    return NULL;
+}
+
 static PyObject *layer_subscript(PyObject *self, PyObject *key) {
     if (!py_open()) return NULL;
     if (PyIndex_Check(key)) {
@@ -340,7 +346,7 @@ static PyObject *layer_subscript(PyObject *self, PyObject *key) {
         }
         return py_give(Layer_type, wb_keep_layer(wb_chain_at(of(self), i < 0 ? i : i + 1)));
     }
-    const char *path = py_text(key);
+    const char *path = key_text(key);
     if (!path) return py_fail();
     wb_array *x = wb_get(of(self), path);
     if (x) return py_give_array(x);
@@ -356,7 +362,7 @@ static PyObject *layer_subscript(PyObject *self, PyObject *key) {
 static int layer_assign(PyObject *self, PyObject *key, PyObject *value) {
     if (!value) return PyErr_SetString(PyExc_TypeError, "arrays of a model cannot be deleted"), -1;
     if (!py_open()) return -1;
-    const char *path = py_text(key);
+    const char *path = key_text(key);
     if (!path) return (void)py_fail(), -1;
     wb_array *x = py_array(value);
     py_has_written = true;

@@ -209,3 +209,11 @@ def test_a_cifar_file(tmp_path):
     (tmp_path / "batch.bin").write_bytes(bytes([7]) + bytes(3072) + bytes([2]) + bytes([255]) * 3072)
     images, labels = wb.read_cifar(tmp_path / "batch.bin", 1)
     assert images.shape == (2, 3, 32, 32) and labels.tolist() == [7, 2] and images[1].sum().item() == 255 * 3072
+
+
+def test_none_is_no_path():
+    m = wb.Chain(wb.Dense(2, 2))
+    with pytest.raises(TypeError, match="None"):
+        m[None]
+    with pytest.raises(TypeError, match="None"):
+        m[None] = wb.ones(2)
