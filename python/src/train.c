@@ -230,6 +230,81 @@ static PyObject *schedule_of(PyObject *module, PyObject *f) {
     return py_wrap(Schedule_type, s, f);
 }
 
+/* A maker takes over the schedules that it is given; here it gets one that asks the object's own,
+ * which stays the object's. */
+static double on_borrowed(int64_t t, void *schedule) { return wb_schedule_at(schedule, t); }
+static wb_schedule *borrowed(PyObject *o) {
+    wb_schedule *own = py_handle(o, Schedule_type);
+    return own ? wb_schedule_of(on_borrowed, own) : NULL;
+}
+
+/* A schedule that refers to those of `also`. */
+static PyObject *give_schedule(wb_schedule *schedule, PyObject *also) {
+    if (PyErr_Occurred() || !schedule || wb_failed()) return py_fail();
+    py_close();
+    return py_wrap(Schedule_type, schedule, also);
+}
+
+static PyObject *changed(PyObject *const *args, Py_ssize_t nargs, const char *usage,
+                         wb_schedule *(*make)(wb_schedule *, int64_t)) {
+    if (nargs != 2) return PyErr_SetString(PyExc_TypeError, usage), NULL;
+    if (!py_open()) return NULL;
+    const int64_t n = py_integer(args[1]);
+    wb_schedule *own = PyErr_Occurred() ? NULL : borrowed(args[0]);
+    return give_schedule(own ? make(own, n) : NULL, args[0]);
+}
+static PyObject *schedule_loop(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module;
+    return changed(args, nargs, "schedule_loop(schedule, n)", wb_schedule_loop);
+}
+static PyObject *schedule_stretch(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module;
+    return changed(args, nargs, "schedule_stretch(schedule, n)", wb_schedule_stretch);
+}
+static PyObject *schedule_shift(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module;
+    return changed(args, nargs, "schedule_shift(schedule, n)", wb_schedule_shift);
+}
+
+/* schedule_sequence(parts): a list of (schedule, steps) */
+static PyObject *schedule_sequence(PyObject *module, PyObject *list) {
+    (void)module;
+    PyObject *also = PySequence_Tuple(list);
+    const Py_ssize_t count = also ? PyTuple_Size(also) : 0;
+    wb_schedule_part *parts = also ? PyMem_Calloc((size_t)count + 1, sizeof *parts) : NULL;
+    if (!parts || !py_open()) {
+        PyMem_Free(parts);
+        Py_XDECREF(also);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    Py_ssize_t made = 0;
+    for (; made < count && !PyErr_Occurred(); made++) {
+        PyObject *pair = PyTuple_GetItem(also, made), *schedule = PySequence_GetItem(pair, 0);
+        PyObject *steps = schedule ? PySequence_GetItem(pair, 1) : NULL;
+        if (steps) parts[made].steps = py_integer(steps);
+        if (steps && !PyErr_Occurred()) parts[made].schedule = borrowed(schedule);
+        Py_XDECREF(schedule), Py_XDECREF(steps);
+    }
+    wb_schedule *sequence = NULL;
+    if (!PyErr_Occurred()) sequence = wb_schedule_sequence_make(count, parts);
+    for (Py_ssize_t i = 0; i < made && PyErr_Occurred(); i++) wb_free(parts[i].schedule);
+    PyMem_Free(parts);
+    PyObject *result = give_schedule(sequence, also);
+    Py_DECREF(also);
+    return result;
+}
+
+/* RuleChain(rules) */
+static PyObject *rule_chain(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module;
+    wb_rule rules[WB_RULE_LINKS];
+    if (nargs > WB_RULE_LINKS)
+        return PyErr_Format(PyExc_ValueError, "at most %d rules", (int)WB_RULE_LINKS);
+    if (!py_open()) return NULL;
+    for (Py_ssize_t i = 0; i < nargs; i++) rules[i] = py_rule(args[i]);
+    return PyErr_Occurred() ? py_fail() : py_give_rule(wb_rule_chain_make(nargs, rules));
+}
+
 /* ---- the loop, and evaluation ---- */
 
 static PyObject *number(double v) {
@@ -430,6 +505,18 @@ static PyMethodDef functions[] = {
           "optimiser: the rule with its states for the model. paths: {'*.bias': Descent(0.1)}."),
     {"schedule_of", schedule_of, METH_O,
      "schedule_of($module, function)\n--\n\nA schedule of function(t), t from 1."},
+    {"schedule_sequence", schedule_sequence, METH_O,
+     "schedule_sequence($module, parts)\n--\n\nSchedules one after another: a list of (schedule, "
+     "steps)."},
+    FAST("schedule_loop", schedule_loop,
+         "schedule_loop($module, schedule, n)\n--\n\nThe first n steps, repeated."),
+    FAST("schedule_stretch", schedule_stretch,
+         "schedule_stretch($module, schedule, n)\n--\n\nEach value for n steps."),
+    FAST("schedule_shift", schedule_shift,
+         "schedule_shift($module, schedule, n)\n--\n\nBegins at the schedule's step n + 1."),
+    FAST("RuleChain", rule_chain,
+         "RuleChain($module, *rules)\n--\n\nRules one after another: RuleChain(ClipNorm(1), "
+         "Adam())."),
     NAMED("train", train,
           "train($module, loss, model, data, optimiser, *, epochs=1, progress=False, throttle=0, "
           "checkpoint=None, share_checkpoint=False, every=0, keep=3, keep_best=False, patience=0, "

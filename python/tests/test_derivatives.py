@@ -30,6 +30,7 @@ def test_orders():
     close(wb.grad(f)(x), 32)
     close(wb.grad(wb.grad(f))(x), 48)
     close(wb.grad(wb.grad(wb.grad(f)))(x), 48)
+    close(wb.grad(wb.grad(wb.grad(lambda x: x * x)))(x), 0)
     value, g = wb.value_and_grad(f)(x)
     close(value, 16), close(g, 32)
     value, (a, b) = wb.value_and_grad(lambda x, y: x * y, (0, 1))(wb.array(2.0), wb.array(5.0))

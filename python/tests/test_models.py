@@ -317,6 +317,22 @@ def test_devices():
     assert small().to("CPU")(wb.ones((1, 2))).shape == (1, 2)
 
 
+def test_chains_of_rules_and_schedules():
+    m = wb.Chain(wb.Dense(2, 2))
+    o = wb.setup(wb.RuleChain(wb.ClipNorm(1.0), wb.WeightDecay(1e-3), wb.Adam(1e-2)), m)
+    assert wb.train_step(lambda m, x: m(x).sum(), m, o, wb.ones((3, 2))).shape == ()
+    s = wb.schedule_sequence([(wb.schedule_constant(1.0), 2), (wb.schedule_of(lambda t: 10.0 * t), 3)])
+    assert [wb.schedule_at(s, t) for t in (1, 2, 3, 4)] == [1.0, 1.0, 10.0, 20.0]
+    a = wb.schedule_exp(1.0, 0.5)
+    for make, right in ((wb.schedule_loop, [1, 0.5, 1, 0.5]), (wb.schedule_stretch, [1, 1, 0.5, 0.5]), (wb.schedule_shift, [0.25, 0.125, 0.0625, 0.03125])):
+        s = make(a, 2)
+        assert [wb.schedule_at(s, t) for t in (1, 2, 3, 4)] == right and wb.schedule_at(a, 1) == 1
+    with pytest.raises(TypeError):
+        wb.RuleChain(3)
+    with pytest.raises(TypeError):
+        wb.schedule_sequence([(1, 2)])
+
+
 def test_losses_and_settings():
     p, y = wb.array([[0.0, 2.0], [1.0, 1.0]]), wb.array([1, 0])
     a = wb.logitcrossentropy(p, y, agg="none")

@@ -13,7 +13,8 @@ def gradient(f: Callable[..., Array], *args: Any) -> Any:
 
 
 def value_and_grad(f: Callable[..., Array], argnums: Any = 0) -> Callable[..., Any]:
-    """A function of f's arguments that returns (f(*args), its gradient by argument argnums, or by each of them). (JAX's)"""
+    """A function of f's arguments that returns (f(*args), its gradient by argument argnums, or by each of them). It is zeros for an
+    array on which f does not depend. (JAX's)"""
 
     def both(*args: Any) -> Any:
         wanted = [range(len(args))[i] for i in ((argnums,) if isinstance(argnums, int) else argnums)]
@@ -24,6 +25,7 @@ def value_and_grad(f: Callable[..., Array], argnums: Any = 0) -> Callable[..., A
             return f(*[places.get(i, a) for i, a in enumerate(args)])
 
         value, gradients = _weber._value_and_grad(of_chosen, chosen)
+        gradients = [_weber.array(a) * 0 if g is None else g for g, a in zip(gradients, chosen)]
         return value, gradients[0] if isinstance(argnums, int) else tuple(gradients)
 
     return both
