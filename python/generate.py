@@ -179,6 +179,8 @@ class Generator:
     @staticmethod
     def ownership(f, name):
         """"takes" if a maker of layers takes over the layer that it is given."""
+        if (f["name"], name) in tables.TAKES:
+            return "takes"
         return "takes" if f["header"] in LAYER_HEADERS and spell(f["returns"]) == "wb_layer *" and name in ("layer", "cell", "forward", "backward") else ""
 
     def list_argument(self, f, name, o):

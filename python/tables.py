@@ -9,7 +9,8 @@ NAMES = {
     "wb_permute_make": "permute_dims", "wb_unsqueeze": "expand_dims", "wb_expand_make": "broadcast_to",
     "wb_gather": "take", "wb_take_along": "take_along_axis", "wb_rebuild": "rebuild", "wb_cache": "key_value_cache",
     "wb_softmax_make": "softmax", "wb_logsoftmax_make": "logsoftmax", "wb_glu_dim": "glu",
-    "wb_matmul_precision": "set_matmul_precision",
+    "wb_matmul_precision": "set_matmul_precision", "wb_remove_weight_norms": "remove_weight_norms", "wb_chain_slice": "chain_slice",
+    "wb_chain_get": "chain_get",
 }
 
 # Layers and rules are capitalised, as in Flux and PyTorch: lstm_cell is LSTMCell.
@@ -69,6 +70,9 @@ IN_ORDER = {"at", "counts"}
 PADDINGS = {"pad", "pad_more", "outpad"}
 # Members that other names serve better in Python.
 MEMBERS = {"in": "in_", "lambda": "lambda_", "given_weight": "weight", "given_bias": "bias_array"}
+
+# Layers that a function takes over, beside those of makers.
+TAKES = {("wb_remove_weight_norms", "model")}
 
 # Functions that compute, read files or wait: other threads of the interpreter run meanwhile.
 RELEASES = {

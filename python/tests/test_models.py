@@ -317,6 +317,17 @@ def test_devices():
     assert small().to("CPU")(wb.ones((1, 2))).shape == (1, 2)
 
 
+def test_weight_norm():
+    d = wb.Dense(3, 2)
+    m = wb.Chain(wb.WeightNorm(d), wb.relu)
+    x = wb.normal((4, 3))
+    y = m(x)
+    plain = wb.remove_weight_norms(m)
+    assert wb.allclose(plain(x), y, 1e-4, 1e-5) and "g" not in "".join(p[-1] for p in plain.parameters())
+    del plain
+    assert m(x).shape == (4, 2)
+
+
 def test_chains_of_rules_and_schedules():
     m = wb.Chain(wb.Dense(2, 2))
     o = wb.setup(wb.RuleChain(wb.ClipNorm(1.0), wb.WeightDecay(1e-3), wb.Adam(1e-2)), m)
