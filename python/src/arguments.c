@@ -102,6 +102,14 @@ int py_int(PyObject *o) {
     return 0;
 }
 
+uint64_t py_unsigned(PyObject *o) {
+    if (py_is_none(o) || PyErr_Occurred()) return 0;
+    PyObject *index = PyNumber_Index(o);
+    const uint64_t v = index ? PyLong_AsUnsignedLongLong(index) : 0;
+    Py_XDECREF(index);
+    return v;
+}
+
 bool py_truth(PyObject *o) {
     if (py_is_none(o) || PyErr_Occurred()) return false;
     return PyObject_IsTrue(o) > 0;
@@ -318,6 +326,11 @@ py_layer_list py_layers(PyObject *o) {
 void *py_handle(PyObject *o, PyTypeObject *type) {
     if (PyErr_Occurred()) return NULL;
     if (o && PyObject_TypeCheck(o, type)) return ((Handle *)o)->object;
+    if (type == Optimiser_type && o && PyObject_TypeCheck(o, Rule_type)) {
+        PyErr_SetString(PyExc_TypeError,
+                        "expected an Optimiser, got a Rule: setup(rule, model) makes one of it");
+        return NULL;
+    }
     PyErr_Format(PyExc_TypeError, "expected %R, got %R", (PyObject *)type,
                  (PyObject *)Py_TYPE(o ? o : Py_None));
     return NULL;
@@ -439,7 +452,7 @@ static void fill(void *at, const py_member *m, PyObject *o) {
         *(int *)at = py_int(o);
         break;
     case PY_UINT64:
-        *(uint64_t *)at = (uint64_t)py_integer(o);
+        *(uint64_t *)at = py_unsigned(o);
         break;
     case PY_BOOL:
         *(bool *)at = py_truth(o);

@@ -149,6 +149,7 @@ double py_real(PyObject *o);
 double py_given_real(PyObject *o, double otherwise);
 bool py_correction(PyObject *o); /* of a variance: 0 or 1 */
 int64_t py_integer(PyObject *o);
+uint64_t py_unsigned(PyObject *o);
 int py_int(PyObject *o);
 bool py_truth(PyObject *o);
 const char *py_text(PyObject *o);

@@ -31,6 +31,35 @@ static int dtype_of_format(const char *format, Py_ssize_t itemsize) {
     }
 }
 
+/* Integers of types that Weber lacks, in the next one that holds them: int8, int16 and uint16 in
+ * int32; uint32 and uint64 in int64. NULL: another format, or, with an exception, numbers above. */
+static wb_array *of_other_integers(const Py_buffer *view, const int64_t *sizes) {
+    const char *format = view->format ? view->format : "B";
+    if (*format == '@' || *format == '=' || *format == '<') format++;
+    const bool is_signed = format[0] == 'b' || format[0] == 'h';
+    const bool is_unsigned = format[0] && strchr("HILQ", format[0]);
+    if ((!is_signed && !is_unsigned) || format[1] || view->itemsize > 8) return NULL;
+    const int64_t count = view->len / view->itemsize;
+    int64_t *numbers = PyMem_Calloc((size_t)count + 1, sizeof *numbers);
+    if (!numbers) return (void)PyErr_NoMemory(), NULL;
+    for (int64_t i = 0; i < count; i++) {
+        const char *at = (const char *)view->buf + i * view->itemsize;
+        uint64_t word = 0;
+        memcpy(&word, at, (size_t)view->itemsize); /* little-endian */
+        if (is_signed && view->itemsize == 1)
+            numbers[i] = (int8_t)word;
+        else if (is_signed)
+            numbers[i] = (int16_t)word;
+        else
+            numbers[i] = (int64_t)word;
+        if (numbers[i] < 0 && is_unsigned)
+            PyErr_SetString(PyExc_OverflowError, "a number of type uint64 is above int64's");
+    }
+    wb_array *x = PyErr_Occurred() ? NULL : wb_from_make(WB_I64, numbers, view->ndim, sizes);
+    PyMem_Free(numbers);
+    return x && view->itemsize < 4 ? wb_cast(x, WB_I32) : x;
+}
+
 static void release_view(void *argument) {
     PyBuffer_Release(argument);
     PyMem_Free(argument);
@@ -56,21 +85,22 @@ static wb_array *of_buffer(PyObject *o, bool copies) {
     }
     Py_XDECREF(dense); /* the view has it */
     const int dtype = dtype_of_format(view->format ? view->format : "B", view->itemsize);
+    int64_t sizes[WB_MAX_DIMS];
     wb_array *x = NULL;
-    if (dtype < 0) {
+    if (view->ndim > WB_MAX_DIMS) {
+        PyErr_Format(PyExc_ValueError, "at most %d axes, got %d", (int)WB_MAX_DIMS, view->ndim);
+        release_view(view);
+        return NULL;
+    }
+    for (int i = 0; i < view->ndim; i++) sizes[i] = view->shape[view->ndim - 1 - i];
+    if (dtype >= 0 && !copies)
+        return wb_borrow_make((wb_dtype)dtype, view->buf, view_is_unused, view, view->ndim, sizes);
+    x = dtype >= 0 ? wb_from_make((wb_dtype)dtype, view->buf, view->ndim, sizes)
+                   : of_other_integers(view, sizes);
+    if (!x && !PyErr_Occurred() && !wb_failed())
         PyErr_Format(PyExc_TypeError,
                      "there is no element type for a buffer of format '%s'; convert it first",
                      view->format);
-    } else if (view->ndim > WB_MAX_DIMS) {
-        PyErr_Format(PyExc_ValueError, "at most %d axes, got %d", (int)WB_MAX_DIMS, view->ndim);
-    } else {
-        int64_t sizes[WB_MAX_DIMS];
-        for (int i = 0; i < view->ndim; i++) sizes[i] = view->shape[view->ndim - 1 - i];
-        if (!copies)
-            return wb_borrow_make((wb_dtype)dtype, view->buf, view_is_unused, view, view->ndim,
-                                  sizes);
-        x = wb_from_make((wb_dtype)dtype, view->buf, view->ndim, sizes);
-    }
     release_view(view);
     return x;
 }
@@ -186,7 +216,9 @@ wb_array *py_array_of(PyObject *o, bool copies) {
     if (has_arrays(o)) return stacked(o);
     if (is_list(o) || PyFloat_Check(o) || PyLong_Check(o)) return of_list(o);
     PyObject *a = NULL;
-    if (PyObject_HasAttrString(o, "__array__")) {
+    if (Py_TYPE(o) == &PyRange_Type) {
+        a = PySequence_List(o);
+    } else if (PyObject_HasAttrString(o, "__array__")) {
         a = PyObject_CallMethod(o, "__array__", NULL);
     } else if (PyIndex_Check(o)) {
         a = PyNumber_Index(o);

@@ -58,6 +58,20 @@ def test_dlpack_refuses():
     assert wb.ones(2).__dlpack_device__() == (1, 0)
 
 
+def test_integers_of_other_types():
+    for name, right in [("int8", "int32"), ("int16", "int32"), ("uint16", "int32"), ("uint32", "int64"), ("uint64", "int64")]:
+        a = np.array([[0, 1, np.iinfo(name).max if name != "uint64" else 7]], name)
+        x = wb.array(a)
+        assert x.dtype == right and np.array_equal(np.asarray(x), a)
+    assert wb.array(np.array([-3, 4], "int8")).tolist() == [-3, 4]
+    with pytest.raises(OverflowError):
+        wb.array(np.array([2 ** 63], "uint64"))
+    assert wb.array(range(3)).tolist() == [0, 1, 2]
+    wb.seed(2 ** 64 - 1)
+    with pytest.raises(OverflowError):
+        wb.seed(-1)
+
+
 def test_pickle():
     for dtype in ("float32", "bfloat16", "int64", "bool"):
         x = wb.ones((2, 3), dtype)

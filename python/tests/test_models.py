@@ -69,6 +69,8 @@ def test_training():
     wb.adjust(o, 0.0)
     with pytest.raises(TypeError):
         wb.train_step(loss, m, m, x, y)
+    with pytest.raises(TypeError, match="setup"):
+        wb.train_step(loss, m, wb.Adam(), x, y)
     with pytest.raises(TypeError):
         wb.setup(m, m)
     with pytest.raises(wb.Error, match="eta"):
@@ -128,6 +130,11 @@ def test_modules():
         m[0].scale = wb.zeros(4)
     with pytest.raises(TypeError, match="Module"):
         wb.Layer()
+    with pytest.raises(TypeError, match="Chain"):
+        class Listed(wb.Module):
+            def __init__(self):
+                self.layers = [wb.Dense(1, 1)]
+        Listed()
     with pytest.raises(NotImplementedError):
         class Nothing(wb.Module):
             pass

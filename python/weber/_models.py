@@ -44,6 +44,10 @@ class Module(Layer):
         if old is None or old is NotImplemented:
             if isinstance(value, Parameter):
                 _weber._append(self, name, value.value, isinstance(value, State))
+            elif isinstance(value, (list, tuple, dict)) and any(
+                isinstance(v, (Layer, Parameter)) for v in (value.values() if isinstance(value, dict) else value)
+            ):
+                raise TypeError("layers in a %s are not found by optimisers and files: make a Chain or a tree of them" % type(value).__name__)
             elif isinstance(value, Layer):
                 _weber._append(self, name, value, False)
             else:
