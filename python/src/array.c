@@ -367,6 +367,7 @@ static PyObject *eval(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     const wb_status status = wb_eval_make((int)nargs, x);
     PyEval_RestoreThread(others);
     PyMem_Free(x);
+    py_has_written = true; /* what states held before is released, too */
     return py_give_status(status);
 }
 
@@ -438,7 +439,8 @@ static PyMethodDef functions[] = {
     {"squeeze", WITH_NAMES(squeeze),
      "squeeze($module, x, axis=None)\n--\n\nx without these axes of size 1 (None: all)."},
     {"eval", (PyCFunction)(void *)eval, METH_FASTCALL,
-     "eval($module, *arrays)\n--\n\nComputes the arrays, in one plan."},
+     "eval($module, *arrays)\n--\n\nComputes the arrays, in one plan, and what layers have "
+     "written."},
     {"to", WITH_NAMES(to),
      "to($module, x, device)\n--\n\nAn array or a model on the device, a Device or its name."},
     {"_set", (PyCFunction)(void *)set, METH_FASTCALL, NULL},

@@ -73,7 +73,7 @@ def arange(start: float, stop: Optional[float] = None, step: float = 1, dtype: O
         raise ValueError("arange: the step is 0")
     whole = builtins.all(isinstance(v, int) for v in (start, stop, step))
     count = builtins.max(0, -(-(stop - start) // step) if whole else math.ceil((stop - start) / step))
-    x = _weber.iota("int64" if whole else "float64", 0, (count,))
+    x = _weber.iota("int64" if whole else "float64", 0, (int(count),))
     if step != 1:
         x = x * step
     return _weber.astype(x + start if start else x, dtype or ("int64" if whole else float32))
