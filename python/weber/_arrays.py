@@ -241,7 +241,8 @@ def flip(x: Array, axis: Union[int, Sequence[int], None] = None) -> Array:
 def isclose(a: Array, b: Array, rtol: float = 1e-5, atol: float = 1e-8) -> Array:
     """Where elements are close: |a - b| <= atol + rtol |b|."""
     a, b = array(a), array(b)
-    return _weber.logical_or(_weber.less_equal(_weber.abs(a - b), atol + rtol * _weber.abs(b)), _weber.equal(a, b))
+    near = _weber.less_equal(_weber.abs(a - b), atol + rtol * _weber.abs(b))
+    return _weber.logical_or(_weber.logical_and(near, _weber.isfinite(b)), _weber.equal(a, b))
 
 
 def allclose(a: Array, b: Array, rtol: float = 1e-5, atol: float = 1e-8) -> builtins.bool:

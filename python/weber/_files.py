@@ -28,6 +28,8 @@ def save(path: Path, model: Any = None, **objects: Any) -> None:
 def load(path: Path, model: Any = None, *, key: Optional[str] = None, partial: bool = False, rename: Optional[str] = None, **objects: Any) -> None:
     """Loads into a model of the same structure; or, as save, into objects by name, which must exist."""
     path = os.fsdecode(path)
+    if objects and (key is not None or partial or rename is not None):
+        raise TypeError("load: key, partial and rename are for a model alone")
     if objects:
         _weber._load(path, {"model": model, **objects} if model is not None else objects)
     else:

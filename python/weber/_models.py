@@ -140,7 +140,11 @@ def _is_sequence(x: Any) -> bool:
 
 
 def _observed(items: Any) -> Callable[[int], Any]:
-    return lambda place: tuple(items[place]) if isinstance(items[place], (tuple, list)) else items[place]
+    def observe(place: int) -> Any:
+        item = items[place]
+        return tuple(item) if isinstance(item, (tuple, list)) else item
+
+    return observe
 
 
 def outputsize(model: Layer, *shapes: Sequence[int]) -> Any:
