@@ -101,7 +101,8 @@ void py_close(void) {
     /* Writes of states are settled when a scope closes; between, they hold what they replace. */
     enum { CLOSES = 256 };
     static int closes;
-    const bool settles = depth == 1 && !py_recording && (py_has_written || ++closes % CLOSES == 0);
+    const bool is_last = depth == 1 && !foreign;
+    const bool settles = is_last && !py_recording && (py_has_written || ++closes % CLOSES == 0);
     if (settles) py_has_written = false;
     (void)(settles ? wb_scope_close() : wb_scope_leave());
     py_leave();
@@ -118,7 +119,8 @@ void py_release(void *object) {
     }
 }
 
-/* A child has the thread that forked alone: no other one is in the context any more. */
+/* A child has the thread that forked alone. If another one was in a call, the child's calls fail:
+ * that call has not ended, so that the context's objects may be in any state. */
 static void after_fork(void) {
     if (holder && holder != &here) holder = NULL, depth = 0;
     waiting = 0;

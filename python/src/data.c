@@ -206,9 +206,8 @@ static PyObject *loader_new(PyObject *module, PyObject *const *args, Py_ssize_t 
     }
     py_fill(&desc, members, MEMBERS, a + FIRST);
     if (PyErr_Occurred()) {
-        py_close();
         Py_DECREF((PyObject *)l);
-        return NULL;
+        return py_fail();
     }
     l->calls.base = (calls){keep(a[MAP]), keep(a[GETOBS]), keep(a[OBSERVE]), keep(a[COLLATE])};
     if (l->calls.base.map) desc.map = on_map;

@@ -16,16 +16,20 @@ wb_array *py_array_of_call(PyObject *function, PyObject *args) {
 }
 
 /* A function of arrays: each gets a node of its own, so that what was computed from it before is a
- * constant. Returns the result, NULL on failure. */
-static wb_array *call_on_nodes(PyObject *function, PyObject *given, int count, wb_array **nodes) {
+ * constant. Models are passed as they are. Returns the result, NULL on failure. */
+static wb_array *call_on_nodes(PyObject *function, PyObject *given, wb_array **nodes) {
     PyObject *args = PyTuple_New(PyTuple_Size(given));
-    for (Py_ssize_t i = 0, k = 0; args && i < PyTuple_Size(given); i++) {
+    for (Py_ssize_t i = 0; args && i < PyTuple_Size(given); i++) {
         PyObject *o = PyTuple_GetItem(given, i);
-        if (!PyObject_TypeCheck(o, Layer_type) && k < count) {
+        if (!PyObject_TypeCheck(o, Layer_type)) {
             wb_array *x = py_array(o);
             x = x && !PyErr_Occurred() ? wb_reshape_make(x, wb_ndim(x), wb_sizes(x)) : NULL;
-            nodes[k++] = x;
-            if (!x) break;
+            if (!x) {
+                if (!PyErr_Occurred() && !wb_failed())
+                    PyErr_Format(PyExc_TypeError, "argument %zd is None instead of an array", i);
+                break;
+            }
+            *nodes++ = x;
             PyTuple_SetItem(args, i, py_wrap_array(wb_take(x)));
         } else {
             PyTuple_SetItem(args, i, Py_NewRef(o));
@@ -40,14 +44,18 @@ static wb_array *call_on_nodes(PyObject *function, PyObject *given, int count, w
 
 enum { MOST = 64 };
 
+static bool takes(Py_ssize_t count) {
+    if (count <= MOST) return true;
+    PyErr_Format(PyExc_ValueError, "at most %d arrays, got %zd", (int)MOST, count);
+    return false;
+}
+
 /* How many of the arguments are arrays; -1 with an exception. */
 static int count_arrays(PyObject *given) {
     int count = 0;
     for (Py_ssize_t i = 0; i < PyTuple_Size(given); i++)
         count += !PyObject_TypeCheck(PyTuple_GetItem(given, i), Layer_type);
-    if (count <= MOST) return count;
-    PyErr_Format(PyExc_ValueError, "at most %d arrays, got %d", (int)MOST, count);
-    return -1;
+    return takes(count) ? count : -1;
 }
 
 /* _value_and_grad(function, args): (value, [gradient of each argument]). */
@@ -60,7 +68,7 @@ static PyObject *value_and_grad(PyObject *module, PyObject *const *args, Py_ssiz
     wb_array *nodes[MOST], *gradients[MOST] = {NULL};
     const bool has_layers = count < all;
     const bool before = has_layers ? wb_training(true) : false;
-    wb_array *y = call_on_nodes(args[0], given, count, nodes);
+    wb_array *y = call_on_nodes(args[0], given, nodes);
     if (has_layers) (void)wb_training(before);
     if (!y || (count && wb_gradient_of(y, count, nodes, gradients) != WB_OK)) return py_fail();
     PyObject *list = PyList_New(all);
@@ -93,9 +101,11 @@ static PyObject *value_and_grad(PyObject *module, PyObject *const *args, Py_ssiz
 static PyObject *matrix_of(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     (void)module, (void)nargs;
     const char *name = py_text(args[2]);
-    if (!name || !py_open()) return NULL;
+    if (name && count_arrays(args[1]) != 1)
+        PyErr_Format(PyExc_TypeError, "%s: the argument is an array, not a model", name);
+    if (PyErr_Occurred() || !py_open()) return NULL;
     wb_array *node;
-    wb_array *y = call_on_nodes(args[0], args[1], 1, &node);
+    wb_array *y = call_on_nodes(args[0], args[1], &node);
     if (!y) return py_fail();
     wb_array *m = strcmp(name, "jacobian") == 0  ? wb_jacobian(y, node)
                   : strcmp(name, "hessian") == 0 ? wb_hessian(y, node)
@@ -115,7 +125,7 @@ static PyObject *along(PyObject *module, PyObject *const *args, Py_ssize_t nargs
     wb_array *y = NULL;
     if (!PyErr_Occurred() && vectors.count != count)
         PyErr_SetString(PyExc_ValueError, "there is one vector for each array");
-    if (!PyErr_Occurred()) y = call_on_nodes(args[0], args[1], count, nodes);
+    if (!PyErr_Occurred()) y = call_on_nodes(args[0], args[1], nodes);
     const bool is_jvp = strcmp(name, "jvp") == 0;
     wb_array *v = y && is_jvp ? wb_jvp(y, count, nodes, vectors.at) : NULL;
     if (y && !is_jvp) (void)wb_hvp(y, count, nodes, vectors.at, products);
@@ -137,9 +147,9 @@ static wb_array *on_arrays(void *function, int count, wb_array *const *arrays) {
 static PyObject *recompute(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     (void)module;
     if (nargs < 2) return PyErr_SetString(PyExc_TypeError, "recompute(function, *arrays)"), NULL;
+    if (!takes(nargs - 1) || !py_open()) return NULL;
     wb_array *arrays[MOST];
-    if (!py_open()) return NULL;
-    for (Py_ssize_t i = 1; i < nargs && i <= MOST; i++) arrays[i - 1] = py_array(args[i]);
+    for (Py_ssize_t i = 1; i < nargs; i++) arrays[i - 1] = py_array(args[i]);
     if (PyErr_Occurred()) return py_fail();
     return py_give_array(wb_recompute(on_arrays, args[0], (int)nargs - 1, arrays));
 }
@@ -147,7 +157,10 @@ static PyObject *recompute(PyObject *module, PyObject *const *args, Py_ssize_t n
 /* ---- functions with a derivative of their own ---- */
 
 static wb_array *on_value(void *context, int count, wb_array *const *arrays) {
-    return on_arrays(PyTuple_GetItem(context, 0), count, arrays);
+    const py_inside inside = py_callback_begin();
+    wb_array *y = on_arrays(PyTuple_GetItem(context, 0), count, arrays);
+    py_callback_end(inside);
+    return y;
 }
 
 static wb_status on_pullback(void *context, wb_array *result, wb_array *cotangent, int count,
@@ -181,10 +194,10 @@ static void release_functions(void *context) { py_do_later((void (*)(void *))Py_
 
 static PyObject *function(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     (void)module;
-    wb_array *arrays[MOST];
-    if (nargs < 3 || nargs > MOST + 2)
+    if (nargs < 3)
         return PyErr_SetString(PyExc_TypeError, "function(value, pullback, *arrays)"), NULL;
-    if (!py_open()) return NULL;
+    if (!takes(nargs - 2) || !py_open()) return NULL;
+    wb_array *arrays[MOST];
     for (Py_ssize_t i = 2; i < nargs; i++) arrays[i - 2] = py_array(args[i]);
     if (PyErr_Occurred()) return py_fail();
     PyObject *functions = PyTuple_Pack(2, args[0], args[1]);

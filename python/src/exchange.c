@@ -272,6 +272,10 @@ int py_array_getbuffer(PyObject *self, Py_buffer *view, int flags) {
                         "buffers have no format for bfloat16: x.astype('float32')");
         return -1;
     }
+    if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && n > 1) {
+        PyErr_SetString(PyExc_BufferError, "the last axis is the fastest in memory");
+        return -1;
+    }
     dims *d = PyMem_Calloc(1, sizeof *d);
     if (!d) return (void)PyErr_NoMemory(), -1;
     const void *data = begin_reading(x);
@@ -285,9 +289,9 @@ int py_array_getbuffer(PyObject *self, Py_buffer *view, int flags) {
                         .itemsize = stride,
                         .readonly = 1,
                         .ndim = n,
-                        .format = (char *)(uintptr_t)formats[dtype],
-                        .shape = d->shape,
-                        .strides = d->strides,
+                        .format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)formats[dtype] : NULL,
+                        .shape = flags & PyBUF_ND ? d->shape : NULL,
+                        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? d->strides : NULL,
                         .internal = d};
     py_enter();
     for (int i = n - 1; i >= 0; i--) {
@@ -339,16 +343,15 @@ static const struct {
 } dl_types[WB_DTYPE_COUNT] = {{2, 32}, {2, 64}, {2, 16}, {4, 16}, {0, 32}, {0, 64}, {1, 8}, {6, 8}};
 
 /* What an exported array needs until its user has done with it. */
-typedef struct export {
+typedef struct exported {
     dl_versioned versioned;
     dl_managed managed;
     int64_t shape[WB_MAX_DIMS], strides[WB_MAX_DIMS];
     PyObject *array;
-}
-export;
+} exported;
 
 static void end_export(void *argument) {
-    export *e = argument;
+    exported *e = argument;
     end_reading(((Array *)e->array)->x);
     Py_DECREF(e->array);
     free(e);
@@ -377,7 +380,7 @@ static PyObject *dlpack(PyObject *self, PyObject *args, PyObject *kwargs) {
     const bool is_versioned = major && PyLong_AsLong(major) >= 1;
     Py_XDECREF(major);
     if (PyErr_Occurred()) return NULL;
-    export *e = calloc(1, sizeof *e);
+    exported *e = calloc(1, sizeof *e);
     if (!e) return PyErr_NoMemory();
     const void *data = begin_reading(x);
     if (!data) {

@@ -95,18 +95,20 @@ static key read_key(wb_array *x, PyObject *keys) {
     key k = {0};
     const int n = wb_ndim(x);
     const Py_ssize_t given = PyTuple_Size(keys);
-    int used = 0, dots = 0, axis = 0;
+    int used = 0, added = 0, dots = 0, axis = 0;
     wb_array *lists[MOST_PARTS] = {NULL};
     if (given > MOST_PARTS) return PyErr_SetString(PyExc_IndexError, "too many indices"), k;
     for (Py_ssize_t i = 0; i < given; i++) {
         PyObject *o = PyTuple_GetItem(keys, i);
-        dots += o == Py_Ellipsis;
+        dots += o == Py_Ellipsis, added += o == Py_None;
         if (o == Py_Ellipsis || o == Py_None) continue;
         if (!PySlice_Check(o)) lists[i] = list_of(o);
         if (PyErr_Occurred()) return k;
         used += lists[i] && wb_dtype_of(lists[i]) == WB_BOOL ? wb_ndim(lists[i]) : axes_of(o);
     }
     if (dots > 1) return PyErr_SetString(PyExc_IndexError, "an index has one ... at most"), k;
+    if (added > WB_MAX_DIMS) /* a mask may become a part for each axis: they fit MOST_PARTS */
+        return PyErr_Format(PyExc_IndexError, "more than %d axes", (int)WB_MAX_DIMS), k;
     if (used > n) {
         PyErr_Format(PyExc_IndexError, "%d indices for an array of %d axes", used, n);
         return k;

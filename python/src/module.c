@@ -49,9 +49,13 @@ PyObject *py_give_arrays(int count, wb_array *const *arrays) {
     if (wb_failed()) return py_fail();
     for (int i = 0; i < count; i++) (void)take(arrays[i]);
     py_close();
-    PyObject *tuple = PyTuple_New(count);
-    for (int i = 0; i < count; i++)
-        PyTuple_SetItem(tuple, i, arrays[i] ? py_wrap_array(arrays[i]) : Py_NewRef(Py_None));
+    PyObject *tuple = wb_failed() ? py_raise() : PyTuple_New(count);
+    for (int i = 0; i < count; i++) {
+        if (!tuple)
+            py_release(arrays[i]);
+        else
+            PyTuple_SetItem(tuple, i, arrays[i] ? py_wrap_array(arrays[i]) : Py_NewRef(Py_None));
+    }
     return tuple;
 }
 
@@ -61,6 +65,7 @@ PyObject *py_give(PyTypeObject *type, void *object) {
         return py_fail();
     }
     py_close();
+    if (wb_failed()) return py_release(object), py_raise();
     return type == Layer_type ? py_wrap_layer(object) : py_wrap(type, object, NULL);
 }
 
@@ -70,7 +75,9 @@ PyObject *py_give_object(PyObject *object) {
         return py_fail();
     }
     py_close();
-    return object;
+    if (!wb_failed()) return object;
+    Py_DECREF(object);
+    return py_raise();
 }
 
 PyObject *py_give_status(wb_status status) {

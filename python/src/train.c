@@ -138,16 +138,21 @@ static PyObject *gradients_items(PyObject *self, PyObject *unused) {
     }
     return py_give_object(dict);
 }
+static const char *path_of(PyObject *key) {
+    if (key == Py_None) PyErr_SetString(PyExc_TypeError, "a path is a str, got None");
+    return py_text(key);
+}
 static PyObject *gradients_get(PyObject *self, PyObject *key) {
-    const char *path = py_text(key);
-    if (!path || !py_open()) return NULL;
+    if (!py_open()) return NULL;
+    const char *path = path_of(key);
+    if (!path) return py_fail();
     wb_array *g = wb_gradients_get(((Handle *)self)->object, path);
     if (!g && !wb_failed()) return py_give_object(Py_NewRef(Py_None));
     return py_give_array(g);
 }
 static int gradients_set(PyObject *self, PyObject *key, PyObject *value) {
-    const char *path = py_text(key);
-    if (!path || !py_open()) return -1;
+    if (!py_open()) return -1;
+    const char *path = path_of(key);
     wb_array *g = value ? py_array(value) : NULL;
     PyObject *done = PyErr_Occurred()
                          ? py_fail()
@@ -210,7 +215,15 @@ static PyObject *setup(PyObject *module, PyObject *const *args, Py_ssize_t nargs
     return py_give(Optimiser_type, optimiser);
 }
 
-/* ---- schedules from functions ---- */
+/* ---- schedules from functions and from schedules ---- */
+
+/* A schedule that calls `also`, a function or schedules. */
+static PyObject *give_schedule(wb_schedule *schedule, PyObject *also) {
+    if (PyErr_Occurred() || !schedule || wb_failed()) return wb_free(schedule), py_fail();
+    py_close();
+    if (wb_failed()) return py_release(schedule), py_raise();
+    return py_wrap(Schedule_type, schedule, also);
+}
 
 static double on_schedule(int64_t t, void *user) {
     const py_inside inside = py_callback_begin();
@@ -223,11 +236,7 @@ static double on_schedule(int64_t t, void *user) {
 }
 static PyObject *schedule_of(PyObject *module, PyObject *f) {
     (void)module;
-    if (!py_open()) return NULL;
-    wb_schedule *s = wb_schedule_of(on_schedule, f);
-    if (!s || wb_failed()) return py_fail();
-    py_close();
-    return py_wrap(Schedule_type, s, f);
+    return py_open() ? give_schedule(wb_schedule_of(on_schedule, f), f) : NULL;
 }
 
 /* A maker takes over the schedules that it is given; here it gets one that asks the object's own,
@@ -236,13 +245,6 @@ static double on_borrowed(int64_t t, void *schedule) { return wb_schedule_at(sch
 static wb_schedule *borrowed(PyObject *o) {
     wb_schedule *own = py_handle(o, Schedule_type);
     return own ? wb_schedule_of(on_borrowed, own) : NULL;
-}
-
-/* A schedule that refers to those of `also`. */
-static PyObject *give_schedule(wb_schedule *schedule, PyObject *also) {
-    if (PyErr_Occurred() || !schedule || wb_failed()) return py_fail();
-    py_close();
-    return py_wrap(Schedule_type, schedule, also);
 }
 
 static PyObject *changed(PyObject *const *args, Py_ssize_t nargs, const char *usage,
@@ -269,22 +271,25 @@ static PyObject *schedule_shift(PyObject *module, PyObject *const *args, Py_ssiz
 /* schedule_sequence(parts): a list of (schedule, steps) */
 static PyObject *schedule_sequence(PyObject *module, PyObject *list) {
     (void)module;
-    PyObject *also = PySequence_Tuple(list);
-    const Py_ssize_t count = also ? PyTuple_Size(also) : 0;
+    PyObject *pairs = PySequence_Tuple(list);
+    const Py_ssize_t count = pairs ? PyTuple_Size(pairs) : 0;
+    PyObject *also = pairs ? PyTuple_New(count) : NULL; /* the schedules: a pair may change */
     wb_schedule_part *parts = also ? PyMem_Calloc((size_t)count + 1, sizeof *parts) : NULL;
     if (!parts || !py_open()) {
         PyMem_Free(parts);
-        Py_XDECREF(also);
+        Py_XDECREF(pairs), Py_XDECREF(also);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     }
     Py_ssize_t made = 0;
     for (; made < count && !PyErr_Occurred(); made++) {
-        PyObject *pair = PyTuple_GetItem(also, made), *schedule = PySequence_GetItem(pair, 0);
+        PyObject *pair = PyTuple_GetItem(pairs, made), *schedule = PySequence_GetItem(pair, 0);
         PyObject *steps = schedule ? PySequence_GetItem(pair, 1) : NULL;
         if (steps) parts[made].steps = py_integer(steps);
         if (steps && !PyErr_Occurred()) parts[made].schedule = borrowed(schedule);
-        Py_XDECREF(schedule), Py_XDECREF(steps);
+        PyTuple_SetItem(also, made, schedule);
+        Py_XDECREF(steps);
     }
+    Py_DECREF(pairs);
     wb_schedule *sequence = NULL;
     if (!PyErr_Occurred()) sequence = wb_schedule_sequence_make(count, parts);
     for (Py_ssize_t i = 0; i < made && PyErr_Occurred(); i++) wb_free(parts[i].schedule);
@@ -307,23 +312,23 @@ static PyObject *rule_chain(PyObject *module, PyObject *const *args, Py_ssize_t 
 
 /* ---- the loop, and evaluation ---- */
 
+static const char *const task_names[] = {"by_target", "classes", "yes_or_no", "numbers", NULL};
+
 static PyObject *number(double v) {
     return v == v ? PyFloat_FromDouble(v) : Py_NewRef(Py_None); /* NaN: the task has it not */
 }
 
 static PyObject *evaluation_object(const wb_evaluation *e) {
-    static const char *const tasks[] = {"by_target", "classes", "yes_or_no", "numbers"};
     PyObject *confusion = e->confusion ? py_wrap_array(wb_take(e->confusion)) : Py_NewRef(Py_None);
-    return Py_BuildValue(
-        "{s:s,s:L,s:L,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "task", tasks[e->task],
-        "observations", (long long)e->observations, "count", (long long)e->count, "loss",
-        number(e->loss), "perplexity", number(e->perplexity), "accuracy", number(e->accuracy),
-        "top_k", number(e->top_k), "precision", number(e->precision), "recall", number(e->recall),
-        "f1", number(e->f1), "auc", number(e->auc), "mse", number(e->mse), "mae", number(e->mae),
-        "r2", number(e->r2), "confusion", confusion);
+    return Py_BuildValue("{s:s,s:L,s:L,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N}", "task",
+                         task_names[e->task], "observations", (long long)e->observations, "count",
+                         (long long)e->count, "loss", number(e->loss), "perplexity",
+                         number(e->perplexity), "accuracy", number(e->accuracy), "top_k",
+                         number(e->top_k), "precision", number(e->precision), "recall",
+                         number(e->recall), "f1", number(e->f1), "auc", number(e->auc), "mse",
+                         number(e->mse), "mae", number(e->mae), "r2", number(e->r2), "confusion",
+                         confusion);
 }
-
-static const char *const task_names[] = {"by_target", "classes", "yes_or_no", "numbers", NULL};
 
 /* What the callbacks of one call need. */
 typedef struct loop {
@@ -426,7 +431,7 @@ static PyObject *train(PyObject *module, PyObject *const *args, Py_ssize_t nargs
     PyObject *types = PyImport_ImportModule("types");
     PyObject *event_type = types ? PyObject_GetAttrString(types, "SimpleNamespace") : NULL;
     Py_XDECREF(types);
-    if (!event_type || !py_open()) return NULL;
+    if (!event_type || !py_open()) return Py_XDECREF(event_type), NULL;
     loop l = {.loss = {.function = a[LOSS], .model = a[MODEL]},
               .optimiser = a[OPTIMISER],
               .on_step = a[ON_STEP],
