@@ -43,8 +43,10 @@ def quoted(text):
 class Argument:
     """One argument in Python: how it is converted, and what C gets."""
 
-    def __init__(self, name, hint, setup, passed, usual=None, release=None):
-        self.name, self.hint, self.setup, self.passed, self.usual, self.release = python_name(name), hint, setup, passed, usual, release
+    def __init__(self, name, hint, setup, passed, usual=None, release=None, taken=None):
+        """release: what ends it after the call; taken: what ends it if there is no call, since the call takes it over."""
+        self.name, self.hint, self.setup, self.passed, self.usual = python_name(name), hint, setup, passed, usual
+        self.release, self.taken = release, taken
 
 
 # What is passed for a C type: conversion, stub's type. {n} is the C variable, {o} the Python object.
@@ -165,7 +167,7 @@ class Generator:
                 found.append(Argument(name, "Literal[%s]" % ", ".join(map(quoted, words)),
                                       "const %s %s = (%s)py_choice(%s, %s_names);" % (t, name, t, o, t), name, '"%s"' % words[0]))
             elif t == "wb_layer *" and "takes" in self.ownership(f, name):
-                found.append(Argument(name, "Layer", "wb_layer *%s = py_layer_reference(%s);" % (name, o), name))
+                found.append(Argument(name, "Layer", "wb_layer *%s = py_layer_reference(%s);" % (name, o), name, taken="wb_free(%s);" % name))
             elif t in PLAIN:
                 setup, hint = PLAIN[t]
                 found.append(Argument(name, hint, setup.format(n="x_" + name, o=o), "x_" + name))
@@ -195,9 +197,8 @@ class Generator:
 
     @staticmethod
     def axis_argument(f, o):
-        if f["name"] in ("wb_unsqueeze", "wb_stack_make"):
-            of = "wb_ndim(x_x)" if f["name"] == "wb_unsqueeze" else "py_ndim_of_first(a[%d])" % 0
-            return Argument("axis", "int", "const int dim = py_new_axis(%s, %s);" % (o, of), "dim")
+        if f["name"] == "wb_unsqueeze":
+            return Argument("axis", "int", "const int dim = py_new_axis(%s, wb_ndim(x_x));" % o, "dim")
         return Argument("axis", "int", "const int dim = py_axis(%s);" % o, "dim")
 
     def members_of(self, desc):
@@ -283,7 +284,8 @@ class Generator:
                      "    py_fill(&desc, members_%s, %d, a + %d);" % (desc, len(members), first)]
             self.used_descs[desc] = members
         release = " ".join(a.release for a in arguments if a.release)
-        body.append("    if (PyErr_Occurred()) {\n        %s\n        return py_fail();\n    }" % release if release else "    if (PyErr_Occurred()) return py_fail();")
+        given_up = " ".join([a.taken for a in arguments if a.taken] + [release] * bool(release))
+        body.append("    if (PyErr_Occurred()) {\n        %s\n        return py_fail();\n    }" % given_up if given_up else "    if (PyErr_Occurred()) return py_fail();")
         body += ["    wb_array *%s = NULL;" % o for o in outs]
         call = "(%s)(%s)" % (f["name"], ", ".join(passed))
         if f["owner"] == "borrowed" and returns == "wb_layer *":

@@ -36,11 +36,11 @@ OMITTED = {
     ("wb_softmax_make", "axis"): "-1", ("wb_logsoftmax_make", "axis"): "-1", ("wb_glu_dim", "axis"): "-1",
     ("wb_cumsum", "axis"): "-1", ("wb_cumprod", "axis"): "-1", ("wb_sort", "axis"): "-1", ("wb_argsort", "axis"): "-1",
     ("wb_sort", "descending"): "False", ("wb_argsort", "descending"): "False", ("wb_top_k", "axis"): "-1",
-    ("wb_take_along", "axis"): "-1", ("wb_categorical", "axis"): "-1", ("wb_take_along", "axis"): "-1",
+    ("wb_take_along", "axis"): "-1", ("wb_categorical", "axis"): "-1",
     ("wb_tril", "k"): "0", ("wb_triu", "k"): "0", ("wb_diag", "k"): "0", ("wb_pad", "value"): "0.0",
     ("wb_normalise_make", "eps"): "1e-5", ("wb_normalise_make", "axis"): "-1", ("wb_rescale", "eps"): "1e-8",
-    ("wb_standardise", "eps"): "1e-8", ("wb_chunk", "axis"): "0", ("wb_full_make", "dtype"): '"float32"',
-    ("wb_uniform_make", "dtype"): '"float32"', ("wb_normal_make", "dtype"): '"float32"', ("wb_eye_make", "dtype"): '"float32"',
+    ("wb_standardise", "eps"): "1e-8", ("wb_full_make", "dtype"): '"float32"',
+    ("wb_uniform_make", "dtype"): '"float32"', ("wb_normal_make", "dtype"): '"float32"',
     ("wb_linspace_make", "dtype"): '"float32"', ("wb_truncated_normal_make", "dtype"): '"float32"', ("wb_iota_make", "dtype"): '"float32"',
     ("wb_load_model", "key"): "None", ("wb_load_model_as", "key"): "None",
 }
@@ -48,15 +48,14 @@ OMITTED = {
 # Matrices are transposed in memory, so that functions of a matrix are turned: which ones, and how. The functions of the package
 # with these names do it (weber/_arrays.py); what is generated for them has an underscore in front.
 TURNED = {
-    "wb_matmul": "arguments exchanged", "wb_tril": "is triu of -k", "wb_triu": "is tril of -k", "wb_diag": "-k",
-    "wb_outer": "arguments exchanged", "wb_eye_make": "rows and columns exchanged", "wb_jacobian": "result transposed",
-    "wb_hessian": "symmetric", "wb_hessian_diagonal": "a function is given", "wb_where": "rows reversed", "wb_einsum_make": "letters of each term reversed",
+    "wb_tril": "is triu of -k", "wb_triu": "is tril of -k", "wb_diag": "-k",
+    "wb_outer": "arguments exchanged", "wb_where": "rows reversed", "wb_einsum_make": "letters of each term reversed",
 }
 
 # What the package wraps: generated with an underscore in front.
 WRAPPED = {
     "wb_full_make", "wb_uniform_make", "wb_normal_make", "wb_linspace_make", "wb_reshape_make", "wb_concat_make", "wb_flip",
-    "wb_load_model", "wb_load_model_as", "wb_chain_make", "wb_stack_make", "wb_dot", "wb_transpose",
+    "wb_load_model", "wb_load_model_as", "wb_chain_make",
 }
 
 # Members of descs whose values are names of an enum, though C has an int there.
@@ -76,16 +75,15 @@ TAKES = {("wb_remove_weight_norms", "model")}
 
 # Functions that compute, read files or wait: other threads of the interpreter run meanwhile.
 RELEASES = {
-    "wb_where", "wb_onehot", "wb_onehot_of", "wb_device_sync", "wb_barrier", "wb_synchronize", "wb_clone", "wb_distributed_initialize_make",
-    "wb_oversample_make", "wb_undersample_make", "wb_model_as", "wb_jacobian", "wb_hessian", "wb_hessian_diagonal",
+    "wb_where", "wb_onehot", "wb_device_sync", "wb_barrier", "wb_clone", "wb_oversample_make", "wb_undersample_make", "wb_model_as",
 }
 
 # Written by hand in src/: the reason is in the file.
 BY_HAND = {
     "wb_apply": "a call of a Layer", "wb_apply_many": "a call of a Layer", "wb_train_step": "train.c", "wb_withgradient": "train.c",
-    "wb_withgradient_for": "train.c", "wb_update": "train.c", "wb_gradient_of": "train.c", "wb_pullback": "train.c", "wb_setup_make": "train.c",
-    "wb_train_make": "train.c", "wb_evaluate_make": "train.c", "wb_next_gradient": "Gradients.items", 
- "wb_eval_make": "array.c", "wb_item": "Array.item", "wb_read_begin": "buffers", "wb_read_end": "buffers",
+    "wb_withgradient_for": "train.c", "wb_update": "train.c", "wb_gradient_of": "derivatives.c", "wb_pullback": "derivatives.c", "wb_setup_make": "train.c",
+    "wb_train_make": "train.c", "wb_evaluate_make": "train.c", "wb_next_gradient": "Gradients.items",
+    "wb_eval_make": "array.c", "wb_item": "Array.item", "wb_read_begin": "buffers", "wb_read_end": "buffers",
     "wb_from_make": "array", "wb_borrow_make": "from_dlpack", "wb_number": "numbers in arguments", "wb_whole_number": "numbers in arguments", "wb_live": "live", "wb_plan_status": "plans",
     "wb_cast": "astype", "wb_loader_make": "data.c", "wb_next": "a loop over a Loader", "wb_next_parameter": "Layer.parameters",
     "wb_next_module": "Layer.modules", "wb_get": "model[path]", "wb_set": "model[path] = x", "wb_chain_at": "chain[i]", "wb_show_text": "repr",
@@ -93,12 +91,14 @@ BY_HAND = {
     "wb_set_context_device": "device", "wb_get_device_named": "device", "wb_to_make": "to", "wb_device_of": "Array.device", "wb_save_make": "save",
     "wb_load_named_make": "load", "wb_checkpoint_save_make": "checkpoint_save", "wb_checkpoint_load_make": "checkpoint_load",
     "wb_save_memory_make": "save_bytes", "wb_open_memory": "load_bytes", "wb_load_named_from_make": "load_bytes", "wb_fail": "exceptions in functions",
-    "wb_recompute": "train.c", "wb_jvp": "train.c", "wb_hvp": "train.c", "wb_schedule_of": "train.c", "wb_tree_named_make": "tree", "wb_chain_named_make": "Chain",
+    "wb_recompute": "derivatives.c", "wb_jvp": "derivatives.c", "wb_hvp": "derivatives.c", "wb_schedule_of": "train.c", "wb_tree_named_make": "tree", "wb_chain_named_make": "Chain",
     "wb_file_model": "load_bytes", "wb_schedule_sequence_make": "schedule_sequence", "wb_schedule_loop": "train.c", "wb_schedule_stretch": "train.c",
     "wb_schedule_shift": "train.c", "wb_slice": "x[a:b]", "wb_slice_set": "x.at[a:b].set",
     "wb_map": "map_model", "wb_walk": "map_model", "wb_rule_chain_make": "RuleChain", "wb_params": "setup", "wb_unstack": "unstack",
     "wb_outputsize_make": "outputsize", "wb_splitobs_make": "splitobs", "wb_splitobs_all_make": "splitobs", "wb_function_make": "function",
     "wb_argmax": "argmax", "wb_argmin": "argmin", "wb_squeeze": "squeeze", "wb_text_make": "save", "wb_file_text": "load",
+    "wb_matmul": "@", "wb_dot": "@", "wb_transpose": "x.T, x.mT", "wb_stack_make": "stack", "wb_eye_make": "eye",
+    "wb_jacobian": "derivatives.c", "wb_hessian": "derivatives.c", "wb_hessian_diagonal": "derivatives.c",
 }
 
 # Not for Python, each with its reason.
@@ -118,7 +118,7 @@ NOT_FOR_PYTHON = {
         "wb_number_pow", "wb_glu", "wb_matmul_transposed", "wb_load_make", "wb_load_from_make", "wb_fn", "wb_fn_named", "wb_gpu", "wb_cpu",
         "wb_move_make", "wb_chain_append", "wb_get_device_make", "wb_gpu_device_make", "wb_register_function", "wb_batch_get", "wb_batch_to",
         "wb_gradient", "wb_params_delete", "wb_update_params", "wb_params_optimiser", "wb_layer_complete", "wb_nfan",
-        "wb_conv_data_make", "wb_conv_filter_make", "wb_next_module", "wb_first", "wb_getobs", "wb_loader_to", "wb_state", "wb_tree_make",
+        "wb_conv_data_make", "wb_conv_filter_make", "wb_first", "wb_getobs", "wb_loader_to", "wb_state", "wb_tree_make",
     ],
     "for layers, rules and plugins written in C": [
         "wb_setting", "wb_setting_rest", "wb_setting_unbiased", "wb_setting_is", "wb_rule_make", "wb_is_active",

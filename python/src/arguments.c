@@ -73,7 +73,7 @@ PyObject *py_usual(PyObject *o, const char *usual) {
 /* ---- numbers and texts ---- */
 
 double py_real(PyObject *o) {
-    if (py_is_none(o) || PyErr_Occurred()) return 0;
+    if (!o || PyErr_Occurred()) return 0;
     return PyFloat_AsDouble(o);
 }
 double py_given_real(PyObject *o, double otherwise) {
@@ -88,7 +88,7 @@ bool py_correction(PyObject *o) {
 }
 
 int64_t py_integer(PyObject *o) {
-    if (py_is_none(o) || PyErr_Occurred()) return 0;
+    if (!o || PyErr_Occurred()) return 0;
     PyObject *index = PyNumber_Index(o);
     const int64_t v = index ? PyLong_AsLongLong(index) : 0;
     Py_XDECREF(index);
@@ -103,7 +103,7 @@ int py_int(PyObject *o) {
 }
 
 uint64_t py_unsigned(PyObject *o) {
-    if (py_is_none(o) || PyErr_Occurred()) return 0;
+    if (!o || PyErr_Occurred()) return 0;
     PyObject *index = PyNumber_Index(o);
     const uint64_t v = index ? PyLong_AsUnsignedLongLong(index) : 0;
     Py_XDECREF(index);
@@ -212,19 +212,10 @@ int py_new_axis(PyObject *o, int ndim) {
     return axis < 0 ? ~axis : ndim - axis;
 }
 
-int py_ndim_of_first(PyObject *list) {
-    if (PyErr_Occurred()) return 0;
-    PyObject *first = PySequence_Size(list) > 0 ? PySequence_GetItem(list, 0) : NULL;
-    const wb_array *x = first ? py_array(first) : NULL;
-    const int ndim = x ? wb_ndim(x) : 0;
-    Py_XDECREF(first);
-    return ndim;
-}
-
 /* A number, or a sequence of at most 8. */
 static py_list integers(PyObject *o, bool reversed, bool as_axes) {
     py_list list = {0};
-    if (py_is_none(o) || PyErr_Occurred()) return list;
+    if (!o || PyErr_Occurred()) return list;
     if (PyIndex_Check(o)) {
         list.at[0] = as_axes ? ~py_integer(o) : py_integer(o);
         list.count = 1;
@@ -359,7 +350,7 @@ static void (*function_of(PyObject *o, const py_function_row *rows, const char *
     PyObject *name = NULL;
     if (PyUnicode_Check(o))
         name = Py_NewRef(o);
-    else if (PyCFunction_Check(o) || Py_TYPE(o) == Device_type)
+    else if (PyCFunction_Check(o))
         name = PyObject_GetAttrString(o, "__name__");
     for (; name && rows->name; rows++) {
         if (PyUnicode_CompareWithASCIIString(name, rows->name) == 0) {
@@ -499,6 +490,9 @@ static void fill(void *at, const py_member *m, PyObject *o) {
 void py_fill(void *desc, const py_member *members, int count, PyObject *const *values) {
     for (int i = 0; i < count && !PyErr_Occurred(); i++)
         if (!py_is_none(values[i])) fill((char *)desc + members[i].offset, &members[i], values[i]);
+    if (!PyErr_Occurred()) return;
+    for (int i = 0; i < count; i++)
+        if (members[i].kind == PY_LAYER) wb_free(*(wb_layer **)((char *)desc + members[i].offset));
 }
 
 static PyMethodDef functions[] = {{"_set_dtypes", set_dtypes, METH_O, NULL}, {NULL, NULL, 0, NULL}};

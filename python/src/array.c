@@ -300,7 +300,7 @@ static PyObject *squeeze(PyObject *module, PyObject *const *args, Py_ssize_t nar
     if (!py_bind(&signature, args, nargs, kwnames, a)) return NULL;
     if (!py_open()) return NULL;
     wb_array *x = py_array(a[0]);
-    const py_list axes = py_axes(a[1]);
+    const py_list axes = py_is_none(a[1]) ? (py_list){0} : py_axes(a[1]);
     if (PyErr_Occurred()) return py_fail();
     const int n = wb_ndim(x);
     py_list left = {0};
@@ -393,7 +393,8 @@ static PyObject *set(PyObject *module, PyObject *const *args, Py_ssize_t nargs) 
     (void)module, (void)nargs;
     if (!py_open()) return NULL;
     wb_array *x = py_array(args[0]), *y = py_array(args[2]);
-    if (!y && !wb_failed()) PyErr_SetString(PyExc_TypeError, "set needs a value, got None");
+    if (!y && !PyErr_Occurred() && !wb_failed())
+        PyErr_SetString(PyExc_TypeError, "set needs a value, got None");
     if (PyErr_Occurred()) return py_fail();
     wb_array *result = py_replaced(x, args[1], y);
     return PyErr_Occurred() ? py_fail() : py_give_array(result);

@@ -49,6 +49,7 @@ extern PyTypeObject *Array_type, *Layer_type, *Optimiser_type, *Gradients_type, 
 /* Waits until no other thread of the interpreter is in a call, enters the context and opens a
  * scope. False with an exception set. */
 bool py_open(void);
+/* May compute states that were written, and so leave an error of Weber's pending. */
 void py_close(void);
 /* The context without a scope, for reading and releasing. */
 void py_enter(void);
@@ -139,9 +140,9 @@ typedef struct py_layer_list {
     wb_layer **at;
 } py_layer_list;
 
-wb_array *py_array(PyObject *o); /* borrowed, or the scope's */
-wb_layer *py_layer(PyObject *o); /* borrowed */
-wb_layer *py_layer_reference(PyObject *o);
+wb_array *py_array(PyObject *o);           /* borrowed, or the scope's */
+wb_layer *py_layer(PyObject *o);           /* borrowed */
+wb_layer *py_layer_reference(PyObject *o); /* for what takes a layer over; else wb_free */
 void *py_handle(PyObject *o, PyTypeObject *type);
 wb_rule py_rule(PyObject *o);
 const wb_device *py_device(PyObject *o);
@@ -163,7 +164,6 @@ wb_connection *py_connection(PyObject *o);
 /* Weber's dimension of an axis, and the place of a new one among ndim others. */
 int py_axis(PyObject *o);
 int py_new_axis(PyObject *o, int ndim);
-int py_ndim_of_first(PyObject *list);
 py_list py_axes(PyObject *o);    /* reversed, as dimensions */
 py_list py_sizes(PyObject *o);   /* reversed */
 py_list py_numbers(PyObject *o); /* in their order */
@@ -202,6 +202,7 @@ typedef struct py_member {
     const char *name;
     const char *const *choices;
 } py_member;
+/* With an exception the desc has no references to layers any more. */
 void py_fill(void *desc, const py_member *members, int count, PyObject *const *values);
 
 typedef struct py_function_row {

@@ -227,11 +227,11 @@ static const wb_array *state_in(const wb_layer_item *item) {
 /* _member(module, name): the layer or array of that name, NotImplemented: there is none. */
 static PyObject *member(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     (void)module, (void)nargs;
+    if (!py_open()) return NULL;
     Module *m = module_of(args[0]);
     const wb_layer_item *item = m ? item_of(&m->members, args[1]) : NULL;
-    if (!item) return Py_NewRef(Py_NotImplemented);
+    if (!item) return py_give_object(Py_NewRef(Py_NotImplemented));
     const bool is_state = state_in(item);
-    if (!py_open()) return NULL;
     if (item->layer && !is_state) return py_give(Layer_type, wb_keep_layer(item->layer));
     const size_t bytes = strlen(item->name) + sizeof ".value";
     char *path = PyMem_Malloc(bytes);
@@ -247,6 +247,17 @@ static wb_layer *new_state(wb_array *value) {
     return s ? &s->layer : NULL;
 }
 
+static bool contains(wb_layer *layer, const wb_layer *wanted) {
+    bool found = false;
+    for (wb_module m = {0}; wb_next_module(layer, &m);) found = found || m.layer == wanted;
+    return found;
+}
+
+/* A reference that wb_list_append takes over; it does not where the layer contains the list's. */
+static wb_layer *to_append(PyObject *o, const wb_layer *module) {
+    return contains(py_layer(o), module) ? py_layer(o) : py_layer_reference(o);
+}
+
 /* _append(module, name, object, is_state) */
 static PyObject *append(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     (void)module, (void)nargs;
@@ -255,7 +266,7 @@ static PyObject *append(PyObject *module, PyObject *const *args, Py_ssize_t narg
     if (!name) return py_fail();
     void *object;
     if (PyObject_TypeCheck(args[2], Layer_type))
-        object = py_layer_reference(args[2]);
+        object = to_append(args[2], of(args[0]));
     else if (py_truth(args[3]))
         object = new_state(py_array(args[2]));
     else
@@ -350,7 +361,7 @@ static PyObject *layer_subscript(PyObject *self, PyObject *key) {
     if (!path) return py_fail();
     wb_array *x = wb_get(of(self), path);
     if (x) return py_give_array(x);
-    char text[1024];
+    char text[2048];
     const wb_status status = wb_take_error(text, sizeof text); /* perhaps it is a layer */
     wb_layer *layer = wb_get_layer(of(self), path);
     if (layer) return py_give(Layer_type, wb_keep_layer(layer));
@@ -370,6 +381,9 @@ static int layer_assign(PyObject *self, PyObject *key, PyObject *value) {
     Py_XDECREF(done);
     return done ? 0 : -1;
 }
+
+/* Only chains have a length, and `if model:` is for all. */
+static int layer_truth(PyObject *self) { return (void)self, 1; }
 
 static Py_ssize_t layer_length(PyObject *self) {
     py_enter();
@@ -435,6 +449,10 @@ static PyObject *map_model(PyObject *module, PyObject *const *args, Py_ssize_t n
     return PyErr_Occurred() ? py_fail() : py_give(Layer_type, wb_map(map_leaf, args[0], model));
 }
 
+static bool is_layer(PyObject *o, bool may_be_array) {
+    return !may_be_array || PyObject_TypeCheck(o, Layer_type);
+}
+
 /* _chain_named(names, objects), _tree_named(names, objects) */
 static PyObject *named(PyObject *const *args, wb_layer *(*make)(int64_t, const wb_named *),
                        bool has_arrays) {
@@ -444,12 +462,14 @@ static PyObject *named(PyObject *const *args, wb_layer *(*make)(int64_t, const w
     Py_ssize_t made = 0;
     for (; list && made < count && !PyErr_Occurred(); made++) {
         PyObject *o = PyList_GetItem(args[1], made);
-        const bool is_layer = !has_arrays || PyObject_TypeCheck(o, Layer_type);
         list[made].name = py_text(PyList_GetItem(args[0], made));
-        list[made].object = is_layer ? (void *)py_layer_reference(o) : (void *)py_array(o);
+        list[made].object =
+            is_layer(o, has_arrays) ? (void *)py_layer_reference(o) : (void *)py_array(o);
     }
     if (!list) (void)PyErr_NoMemory();
     wb_layer *layer = PyErr_Occurred() ? NULL : make(count, list);
+    for (Py_ssize_t i = 0; i < made && PyErr_Occurred(); i++)
+        if (is_layer(PyList_GetItem(args[1], i), has_arrays)) wb_free(list[i].object);
     PyMem_Free(list);
     return PyErr_Occurred() ? py_fail() : py_give(Layer_type, layer);
 }
@@ -516,6 +536,7 @@ bool py_add_model(PyObject *module) {
         {Py_tp_hash, hash},
         {Py_mp_subscript, layer_subscript},
         {Py_mp_ass_subscript, layer_assign},
+        {Py_nb_bool, layer_truth},
         {Py_mp_length, layer_length},
         {Py_sq_length, layer_length},
         {Py_sq_item, layer_element},

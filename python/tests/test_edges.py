@@ -217,3 +217,115 @@ def test_none_is_no_path():
         m[None]
     with pytest.raises(TypeError, match="None"):
         m[None] = wb.ones(2)
+    _, gradients = wb.withgradient(lambda m, x: m(x).sum(), m, wb.ones((1, 2)))
+    with pytest.raises(TypeError, match="None"):
+        gradients[None]
+    with pytest.raises(TypeError, match="None"):
+        gradients[None] = wb.ones(2)
+
+
+def test_none_is_no_number_and_no_axis():
+    x = wb.ones((2, 2))
+    for f in (lambda: wb.clamp(x, None, 1), lambda: wb.sort(x, axis=None), lambda: wb.softmax(x, axis=None), lambda: wb.zeros(None)):
+        with pytest.raises(TypeError):
+            f()
+    assert x.squeeze(None).shape == (2, 2)
+
+
+def test_a_gradient_by_none():
+    with pytest.raises(TypeError, match="argument 1 is None"):
+        wb.gradient(lambda x, y: x.sum(), wb.ones(2), None)
+    with pytest.raises(TypeError, match="not a model"):
+        wb.jacobian(lambda m: m(wb.ones((1, 2))), wb.Dense(2, 2))
+
+
+def test_more_arrays_than_are_taken():
+    for f in (lambda *a: wb.recompute(lambda *b: b[0], *a), lambda *a: wb.function(lambda *b: b[0], lambda *c: None, *a)):
+        with pytest.raises(ValueError, match="at most 64 arrays"):
+            f(*[wb.ones(2)] * 65)
+
+
+def test_an_index_with_more_axes_than_there_are():
+    x, mask = wb.ones((1,) * 8), wb.array([True]).reshape((1,) * 8)
+    with pytest.raises(IndexError, match="more than 8 axes"):
+        x[(None,) * 20 + (mask,)]
+
+
+def test_the_error_of_a_value_for_set():
+    with pytest.raises(TypeError, match="str"):
+        wb.ones(3).at[0].set("abc")
+
+
+def test_layers_that_were_not_taken_are_released():
+    class Owner(wb.Module):
+        pass
+
+    def cycle():
+        m = Owner()
+        m.inner = wb.Chain(m)
+
+    makers = (lambda: wb.SkipConnection(wb.Dense(2, 3), "no such"), lambda: wb.Bidirectional(wb.RNN(2, 3), 5), cycle,
+              lambda: wb.WeightNorm(wb.Dense(2, 3), which=5), lambda: wb.Chain(a=wb.Dense(2, 3), b=5), lambda: wb.tree(a=wb.Dense(2, 3), b="x"))
+    for f in makers:
+        before = wb.live()["objects"]
+        for _ in range(5):
+            with pytest.raises((TypeError, wb.Error)):
+                f()
+        gc.collect()
+        wb.eval()
+        assert wb.live()["objects"] <= before + 1, f
+
+
+def test_a_sequence_keeps_its_schedules():
+    parts = [[wb.schedule_constant(1.0), 2], [wb.schedule_constant(5.0), 2]]
+    s = wb.schedule_sequence(parts)
+    parts[0][0] = parts[1][0] = None
+    gc.collect()
+    assert [wb.schedule_at(s, t) for t in (1, 2, 3)] == [1, 1, 5]
+
+
+def test_layers_are_true():
+    assert wb.Dense(2, 3) and wb.Chain()
+
+
+def test_infinity_is_close_to_itself_alone():
+    inf = float("inf")
+    assert wb.isclose(wb.array([1.0, inf, inf, -inf]), wb.array([inf, inf, 1.0, inf])).tolist() == [False, True, False, False]
+
+
+def test_an_item_is_read_once():
+    class Items:
+        read = 0
+
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, place):
+            Items.read += 1
+            return (wb.ones(2),)
+
+    assert len(list(wb.DataLoader(Items()))) == 3 and Items.read == 3
+
+
+def test_settings_of_one_model_with_several_objects(tmp_path):
+    m = wb.Dense(2, 2)
+    wb.save(tmp_path / "m.bson", m, other=m)
+    with pytest.raises(TypeError, match="partial"):
+        wb.load(tmp_path / "m.bson", m, other=m, partial=True)
+
+
+def test_buffers_of_other_orders():
+    from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_ssize_t, c_void_p, py_object, pythonapi
+
+    class Buffer(Structure):
+        _fields_ = [("buf", c_void_p), ("obj", py_object), ("len", c_ssize_t), ("itemsize", c_ssize_t), ("readonly", c_int), ("ndim", c_int),
+                    ("format", c_char_p), ("shape", POINTER(c_ssize_t)), ("strides", POINTER(c_ssize_t)), ("suboffsets", c_void_p), ("internal", c_void_p)]
+
+    get, release = pythonapi.PyObject_GetBuffer, pythonapi.PyBuffer_Release
+    get.argtypes, release.argtypes, release.restype = [py_object, POINTER(Buffer), c_int], [POINTER(Buffer)], None
+    buffer, simple, fortran = Buffer(), 0, 0x58
+    with pytest.raises(BufferError, match="fastest"):
+        get(wb.ones((2, 3)), byref(buffer), fortran)
+    assert get(wb.ones((2, 3)), byref(buffer), simple) == 0
+    assert buffer.len == 24 and buffer.format is None and not buffer.shape and not buffer.strides
+    release(byref(buffer))
