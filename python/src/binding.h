@@ -60,6 +60,8 @@ extern int py_recording;
 /* An array of a model was replaced: the end of the outermost call computes it. */
 extern bool py_has_written;
 
+/* Whether another thread is in the context, or this one has a context of its own. */
+bool py_is_outside(void);
 /* Releases an object of Weber's, at once or, where this thread cannot, in the next call. */
 void py_release(void *object);
 /* Calls done(argument) in the next call, with the interpreter's lock; may be called by any thread

@@ -108,9 +108,11 @@ void py_close(void) {
     py_leave();
 }
 
+bool py_is_outside(void) { return foreign || (holder && holder != &here); }
+
 void py_release(void *object) {
     if (!object) return;
-    if (foreign || !holder || holder == &here) {
+    if (foreign || !py_is_outside()) { /* what is not the foreign thread's goes back to its owner */
         py_enter();
         wb_free(object);
         py_leave();

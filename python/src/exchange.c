@@ -304,9 +304,18 @@ int py_array_getbuffer(PyObject *self, Py_buffer *view, int flags) {
     return 0;
 }
 
+static void end_view(void *array) {
+    end_reading(((Array *)array)->x);
+    Py_DECREF((PyObject *)array);
+}
+
+/* A finaliser, which must not wait for another thread's training. */
 void py_array_releasebuffer(PyObject *self, Py_buffer *view) {
-    end_reading(((Array *)self)->x);
     PyMem_Free(view->internal);
+    if (py_is_outside())
+        py_do_later(end_view, Py_NewRef(self));
+    else
+        end_reading(((Array *)self)->x);
 }
 
 /* ---- DLPack (dmlc.github.io/dlpack, version 1) ---- */
@@ -352,8 +361,7 @@ typedef struct exported {
 
 static void end_export(void *argument) {
     exported *e = argument;
-    end_reading(((Array *)e->array)->x);
-    Py_DECREF(e->array);
+    end_view(e->array);
     free(e);
 }
 static void versioned_unused(dl_versioned *v) { py_do_later(end_export, v->manager); }

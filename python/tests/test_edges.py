@@ -329,3 +329,23 @@ def test_buffers_of_other_orders():
     assert get(wb.ones((2, 3)), byref(buffer), simple) == 0
     assert buffer.len == 24 and buffer.format is None and not buffer.shape and not buffer.strides
     release(byref(buffer))
+
+
+def test_a_view_ends_while_another_thread_computes():
+    import threading
+
+    inside, ends = threading.Event(), threading.Event()
+
+    def slow(x):
+        inside.set()
+        slow.in_time = ends.wait(20)
+        return x.sum()
+
+    view = memoryview(wb.ones(3))
+    thread = threading.Thread(target=wb.gradient, args=(slow, wb.ones(2)))
+    thread.start()
+    assert inside.wait(20)
+    view.release()
+    ends.set()
+    thread.join()
+    assert slow.in_time
