@@ -101,10 +101,10 @@ static bool is_beside_library(const char *real, struct stat *library) {
     return !strchr(strncmp(rest, "weber/", 6) == 0 ? rest + 6 : rest, '/');
 }
 
-/* The file that links lead to, and the folders above both. The library's folder and those above it
- * are as safe as the library. */
-static bool is_safe_file(const char *folder, const char *path, explanation why) {
-    char real[PATH_MAX];
+/* Finds the file that links lead to, and checks it and the folders above both. The library's folder
+ * and those above it are as safe as the library. */
+static bool is_safe_file(const char *folder, const char *path, char *real, explanation why) {
+    char above[PATH_MAX];
     struct stat status, library;
     if (!realpath(path, real) || stat(real, &status) != 0)
         return explain(why, "%s", strerror(errno));
@@ -112,9 +112,9 @@ static bool is_safe_file(const char *folder, const char *path, explanation why) 
     const char *name = strcmp(real, path) == 0 ? "the file" : real;
     const bool is_beside = is_beside_library(real, &library);
     if (!is_safe(name, &status, is_beside ? &library : NULL, why)) return false;
-    *strrchr(real, '/') = 0;
-    if (is_beside) return is_safe_folder(real, &library, why);
-    return are_safe_folders(folder, why) && are_safe_folders(real[0] ? real : "/", why);
+    (void)snprintf(above, sizeof above, "%.*s", (int)(strrchr(real, '/') - real), real);
+    if (is_beside) return is_safe_folder(above, &library, why);
+    return are_safe_folders(folder, why) && are_safe_folders(above[0] ? above : "/", why);
 }
 
 /* ---- what is in it ---- */
@@ -190,16 +190,16 @@ static const wb_backend *table_of(void *library, explanation why) {
 
 void *wb_plugin_library(const char *folder, const char *file, char *reason, size_t reason_bytes) {
     const explanation why = {reason, reason_bytes};
-    char path[PATH_MAX];
+    char path[PATH_MAX], real[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/%s", folder, file) >= (int)sizeof path) {
         (void)explain(why, "%s", strerror(ENAMETOOLONG));
         return NULL;
     }
-    if (!is_safe_file(folder, path, why) || !is_whole_file(path, why)) return NULL;
+    if (!is_safe_file(folder, path, real, why) || !is_whole_file(real, why)) return NULL;
     (void)__atomic_add_fetch(&opened, 1, __ATOMIC_RELAXED);
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(real, RTLD_NOW | RTLD_LOCAL); /* a link may lead elsewhere by now */
     if (library) return library;
-    const char *message = wb_platform_loader_words(dlerror(), path);
+    const char *message = wb_platform_loader_words(dlerror(), real);
     (void)explain(why, "%s", message ? message : "cannot be opened");
     return NULL;
 }
