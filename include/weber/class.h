@@ -122,10 +122,10 @@ WB_API wb_layer *wb_layer_new(const wb_layer_class *layer_class);
  *     wb_list_append(&m->layer, "blocks", NULL, wb_dense(4, 4));   // m->blocks.items[0].layer
  *
  * A list without a name of its own is "". The struct takes over a layer, also on failure; of an
- * array it holds a reference. Fails with
- * WB_ERROR_ARGUMENT, without changing the list, on a list that the struct does not have, on a name
- * that another entry has, and on a layer that contains the struct; that layer stays the caller's.
- * Chains: wb_chain_append. */
+ * array it holds a reference. Fails with WB_ERROR_ARGUMENT, without changing the list, on a list
+ * that the struct does not have, on a list without a name beside other arrays, layers, lists or
+ * settings, on a name that another entry has, and on a layer that contains the struct; that layer
+ * stays the caller's. Chains: wb_chain_append. */
 WB_API wb_status wb_list_append(wb_layer *layer, const char *list, const char *name, void *object);
 
 /* ---- the rows of a table ---- */
@@ -165,7 +165,9 @@ typedef enum wb_field_kind {
 
 /* A row of a struct's table: an array or layer that it holds, or a setting. */
 typedef struct wb_field {
-    const char *name; /* in paths and text; NULL: a list whose items' names alone are in paths */
+    /* in paths and text; NULL: a list whose items' names alone are in paths; no other member of the
+     * struct is then an array, layer, list or setting */
+    const char *name;
     size_t offset;
     wb_field_kind kind;
     bool trainable; /* of arrays; of children: whether anything in them is trained */

@@ -256,6 +256,24 @@ bool wb_class_is_of_library(const wb_layer_class *k) {
     return false;
 }
 
+/* True if no other member of the struct is in paths and files: there a list without a name of its
+ * own takes the place of all members. */
+static bool is_alone(const wb_layer_class *k, const wb_field *list) {
+    for (int i = 0; i < k->field_count; i++) {
+        const wb_field *f = &k->fields[i];
+        const bool is_in_files = wb_field_is_setting(f) ? !f->text_only : f->kind < WB_FIELD_HIDDEN;
+        if (f != list && is_in_files) return false;
+    }
+    return true;
+}
+
+static wb_layer_list *list_found(const char *function, wb_layer *layer, const wb_field *f) {
+    if (f->name || is_alone(layer->class_, f)) return wb_field_list(layer, f);
+    return wb_fail_null(WB_ERROR_ARGUMENT,
+                        "%s: %s has other members in its table, so its list must have a name",
+                        function, layer->class_->name);
+}
+
 static wb_layer_list *list_named(const char *function, wb_layer *layer, const char *name) {
     char there[200] = "";
     size_t used = 0;
@@ -268,7 +286,7 @@ static wb_layer_list *list_named(const char *function, wb_layer *layer, const ch
     for (int i = 0; i < layer->class_->field_count; i++) {
         const wb_field *f = &layer->class_->fields[i];
         if (f->kind != WB_FIELD_LIST) continue;
-        if (strcmp(f->name ? f->name : "", name) == 0) return wb_field_list(layer, f);
+        if (strcmp(f->name ? f->name : "", name) == 0) return list_found(function, layer, f);
         if (f->name && used < sizeof there)
             used += (size_t)snprintf(there + used, sizeof there - used, "%s%s",
                                      used ? ", " : "; it has ", f->name);

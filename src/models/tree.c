@@ -103,9 +103,11 @@ static bool is_in_tree(const wb_tree_maker *b, const wb_layer *layer, const wb_f
 static wb_record *record_of_fields(wb_tree_maker *b, wb_layer *layer) {
     const wb_layer_class *k = layer->class_;
     int64_t count = 0;
-    for (int i = 0; i < k->field_count; i++) count += is_in_tree(b, layer, &k->fields[i]);
-    if (count == 1 && k->fields[0].kind == WB_FIELD_LIST && !k->fields[0].name)
-        return record_of_list(b, wb_field_list(layer, &k->fields[0]));
+    const wb_field *last = NULL;
+    for (int i = 0; i < k->field_count; i++)
+        if (is_in_tree(b, layer, &k->fields[i])) last = &k->fields[i], count++;
+    if (count == 1 && last->kind == WB_FIELD_LIST && !last->name)
+        return record_of_list(b, wb_field_list(layer, last));
     wb_record *r = wb_record_new(&b->arena, count ? WB_RECORD_MAP : WB_RECORD_LIST);
     if (!r || !wb_record_room(&b->arena, r, count, count > 0)) return NULL;
     for (int i = 0, at = 0; i < k->field_count; i++) {

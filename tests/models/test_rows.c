@@ -40,6 +40,45 @@ static void a_list_without_a_name_holds_arrays_and_is_saved(void **state) {
     wb_free(layer);
 }
 
+/* The entry "gain" and the member would have one path. */
+typedef struct Crowded {
+    wb_layer layer;
+    wb_layer_list items;
+    wb_array *gain;
+} Crowded;
+WB_FUNCTOR(
+    Crowded, NULL,
+    {.offset = offsetof(Crowded, items), .kind = WB_FIELD_LIST, .trainable = true, .spread = true},
+    WB_ARRAY_FIELD(Crowded, gain));
+
+static void a_list_without_a_name_is_alone(void **state) {
+    (void)state;
+    wb_layer *layer = (wb_layer *)(void *)wb_new(Crowded);
+    assert_int_equal(wb_list_append(layer, "", "dense", wb_dense(2, 3)), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "Crowded has other members in its table, so its list must have "
+                                    "a name");
+    wb_free(layer);
+}
+
+/* Plain values, as bindings of other languages have them, take no place. */
+typedef struct Labelled {
+    wb_layer layer;
+    void *label;
+    wb_layer_list items;
+} Labelled;
+WB_FUNCTOR(Labelled, NULL, WB_VALUE_FIELD(Labelled, label),
+           {.offset = offsetof(Labelled, items), .kind = WB_FIELD_LIST, .trainable = true});
+
+static void a_list_without_a_name_may_follow_a_plain_value(void **state) {
+    (void)state;
+    wb_layer *layer = (wb_layer *)(void *)wb_new(Labelled);
+    assert_int_equal(wb_list_append(layer, "", "gain", wb_vector(1, 2)), WB_OK);
+    wb_file *file = wb_save_memory("m.safetensors", {"model", layer});
+    const wb_record *gain = wb_record_get(wb_file_root(file), "model.gain");
+    assert_values(wb_record_array(file, gain), 0, 1, 2);
+    wb_free(file), wb_free(layer);
+}
+
 /* ---- every layer of the library ---- */
 
 typedef struct class_row {
@@ -376,6 +415,8 @@ int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
         TEST(a_list_without_a_name_holds_arrays_and_is_saved),
+        TEST(a_list_without_a_name_is_alone),
+        TEST(a_list_without_a_name_may_follow_a_plain_value),
         TEST(every_kind_of_field_has_its_rows),
         TEST(a_layer_of_ones_own_has_what_others_have),
         TEST(a_layer_of_ones_own_is_printed_in_one_line),
