@@ -17,6 +17,14 @@ static block_layer *block_of(wb_layer *layer) { return (block_layer *)(void *)la
 
 /* ---- applying ---- */
 
+/* A sum would also take sizes that broadcast with x's. */
+static bool has_sizes_of(const wb_array *x, const wb_array *y) {
+    if (wb_same_sizes(x, y)) return true;
+    (void)wb_fail(WB_ERROR_SHAPE, "feed_forward must give the sizes of its input, %s, got %s",
+                  wb_sizes_text(x->ndim, x->sizes), wb_sizes_text(y->ndim, y->sizes));
+    return false;
+}
+
 /* norm(x + dropout(part(x))), or x + dropout(part(norm(x))). An input of part that is NULL means x;
  * without inputs, part takes x alone. */
 static wb_array *around(const block_layer *b, wb_layer *norm, wb_layer *part, wb_array *x,
@@ -26,6 +34,7 @@ static wb_array *around(const block_layer *b, wb_layer *norm, wb_layer *part, wb
     for (int i = 0; i < count; i++) inputs[i] = given[i] ? given[i] : h;
     if (count == 0) inputs[count++] = h;
     if (!h || wb_apply_many(part, count, inputs, 1, y) != 1) return NULL;
+    if (part == b->feed_forward && !has_sizes_of(x, y[0])) return NULL;
     y[0] = wb_add(x, wb_apply(b->dropout, y[0]));
     return b->norm_first || !y[0] ? y[0] : wb_apply(norm, y[0]);
 }

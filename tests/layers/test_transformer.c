@@ -84,6 +84,15 @@ static void a_feed_forward_part_may_be_given(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "3");
 }
 
+static void a_feed_forward_part_of_other_sizes_is_refused(void **state) {
+    (void)state;
+    wb_layer *b = wb_transformer_encoder(4, .heads = 2, .feed_forward = wb_dense(4, 1));
+    assert_null(wb_apply(b, wb_ones(WB_F32, 4, 3))); /* a sum would repeat the one feature */
+    assert_error(WB_ERROR_SHAPE,
+                 "feed_forward must give the sizes of its input, (4, 3), got (1, 3)");
+    wb_free(b);
+}
+
 /* What a mask hides may be anything; a bias of minus infinity hides, too. */
 static void masks_go_through_a_chain(void **state) {
     (void)state;
@@ -159,9 +168,13 @@ static void texts(void **state) {
 int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
-        TEST(an_encoder_is_its_parts),          TEST(a_decoder_is_its_parts),
-        TEST(a_feed_forward_part_may_be_given), TEST(masks_go_through_a_chain),
-        TEST(dropout_is_for_training),          TEST(texts),
+        TEST(an_encoder_is_its_parts),
+        TEST(a_decoder_is_its_parts),
+        TEST(a_feed_forward_part_may_be_given),
+        TEST(a_feed_forward_part_of_other_sizes_is_refused),
+        TEST(masks_go_through_a_chain),
+        TEST(dropout_is_for_training),
+        TEST(texts),
     };
     ADD_TESTS(&tests, single);
     return run_test_list("layers/test_transformer", &tests, make_folder, drop_folder);
