@@ -79,6 +79,11 @@ static inline wb_array *wb_unsigned_(unsigned long long x) {
              double _Complex : wb_operand_, long double _Complex : wb_operand_,                    \
              long : wb_whole_number, long long : wb_whole_number, unsigned long : wb_unsigned_,    \
              unsigned long long : wb_unsigned_, default : wb_number)(x)
+/* Of a number only whether it is 0 counts, which a double tells of any. */
+#define WB_TRUTH_(x)                                                                               \
+    _Generic((x), wb_array * : wb_operand_, void * : wb_operand_, float _Complex : wb_operand_,    \
+             double _Complex : wb_operand_, long double _Complex : wb_operand_,                    \
+             default : wb_number)(x)
 #define wb_add(x, y)                  wb_add(WB_OPERAND(x), WB_OPERAND(y))
 #define wb_sub(x, y)                  wb_sub(WB_OPERAND(x), WB_OPERAND(y))
 #define wb_excess(x, y)               wb_excess(WB_OPERAND(x), WB_OPERAND(y))
@@ -95,8 +100,8 @@ static inline wb_array *wb_unsigned_(unsigned long long x) {
 #define wb_le(x, y)                   wb_le(WB_OPERAND(x), WB_OPERAND(y))
 #define wb_gt(x, y)                   wb_gt(WB_OPERAND(x), WB_OPERAND(y))
 #define wb_ge(x, y)                   wb_ge(WB_OPERAND(x), WB_OPERAND(y))
-#define wb_and(x, y)                  wb_and(WB_OPERAND(x), WB_OPERAND(y))
-#define wb_or(x, y)                   wb_or(WB_OPERAND(x), WB_OPERAND(y))
+#define wb_and(x, y)                  wb_and(WB_TRUTH_(x), WB_TRUTH_(y))
+#define wb_or(x, y)                   wb_or(WB_TRUTH_(x), WB_TRUTH_(y))
 #define wb_select(condition, yes, no) wb_select(condition, WB_OPERAND(yes), WB_OPERAND(no))
 #define wb_slice_set(x, y, dim, start, stop, step)                                                 \
     wb_slice_set(x, WB_OPERAND(y), dim, start, stop, step)

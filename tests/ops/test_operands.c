@@ -58,6 +58,9 @@ static void large_whole_numbers_are_exact(void **state) {
     assert_values(wb_sub(wb_whole_number(INT64_MIN), wb_whole_number(INT64_MIN + 1)), 0, -1);
     assert_int_equal(wb_dtype_of(wb_add(wb_vector(1, 2), gap)), WB_F32);
     assert_int_equal(wb_dtype_of(wb_add(wb_vector_of(WB_I32, 1, 2), gap)), WB_I64);
+    wb_array *truths = wb_vector_of(WB_BOOL, 0, 1);
+    assert_values(wb_and(truths, gap), 0, 0, 1);
+    assert_values(wb_or(INT64_MIN, truths), 0, 1, 1);
     assert_null(wb_add(wb_vector_of(WB_I32, 1, 2), gap - 2)); /* a number without a type */
     assert_error(WB_ERROR_ARGUMENT, "i32 holds whole numbers");
 }
