@@ -251,7 +251,7 @@ wb_array *py_array(PyObject *o) {
         const int64_t v = PyLong_AsLongLong(o);
         return v == -1 && PyErr_Occurred() ? NULL : wb_whole_number(v);
     }
-    return py_array_of(o, true);
+    return py_array_of(o, true, -1);
 }
 
 py_array_list py_arrays(PyObject *o) {
@@ -487,9 +487,29 @@ static void fill(void *at, const py_member *m, PyObject *o) {
     }
 }
 
+static bool is_list(PyObject *o) { return !py_is_none(o) && !PyIndex_Check(o); }
+
+/* Strides and paddings that are lists have a number for each dimension of the kernel. */
+static void check_lists(const py_member *members, int count, PyObject *const *values) {
+    Py_ssize_t dims = 0;
+    for (int i = 0; i < count; i++)
+        if (strcmp(members[i].name, "kernel") == 0 && is_list(values[i]))
+            dims = PySequence_Size(values[i]);
+    for (int i = 0; i < count && dims; i++) {
+        if (members[i].kind != PY_SIZES && members[i].kind != PY_PADDING) continue;
+        if (!is_list(values[i]) || PySequence_Size(values[i]) == dims) continue;
+        PyErr_Format(PyExc_ValueError,
+                     "%s must be one number, or one for each of the kernel's %zd dimensions, "
+                     "got %R",
+                     members[i].name, dims, values[i]);
+        return;
+    }
+}
+
 void py_fill(void *desc, const py_member *members, int count, PyObject *const *values) {
     for (int i = 0; i < count && !PyErr_Occurred(); i++)
         if (!py_is_none(values[i])) fill((char *)desc + members[i].offset, &members[i], values[i]);
+    if (!PyErr_Occurred()) check_lists(members, count, values);
     if (!PyErr_Occurred()) return;
     for (int i = 0; i < count; i++)
         if (members[i].kind == PY_LAYER) wb_free(*(wb_layer **)((char *)desc + members[i].offset));

@@ -172,12 +172,21 @@ static PyObject *binary(PyObject *p, PyObject *q, wb_array *(*op)(wb_array *, wb
     wb_array *x = py_array(p), *y = py_array(q);
     return PyErr_Occurred() ? py_fail() : py_give_array(op(x, y));
 }
+/* x / y of integers, rounded, as integers; by 0 it is 0, as NumPy's. */
+static wb_array *nearest_quotient(wb_array *x, wb_array *y, wb_dtype dtype) {
+    wb_array *quotient = wb_round((wb_div)(wb_cast(x, WB_F64), wb_cast(y, WB_F64)));
+    wb_array *finite = (wb_select)(wb_isfinite(quotient), quotient, wb_number(0));
+    return wb_cast(finite, dtype);
+}
+/* The greatest integer that is not above x / y. */
 static wb_array *floor_divided(wb_array *x, wb_array *y) {
-    if (wb_dtype_is_float(wb_dtype_of(x)) || wb_dtype_is_float(wb_dtype_of(y)))
-        return wb_floor((wb_div)(x, y));
-    wb_array *rest = (wb_mod)(x, y); /* exact for whole numbers below 2^53 */
-    wb_array *quotient = (wb_div)(wb_cast((wb_sub)(x, rest), WB_F64), wb_cast(y, WB_F64));
-    return wb_cast(quotient, wb_dtype_of(rest));
+    wb_array *rest = (wb_mod)(x, y);
+    const wb_dtype dtype = wb_dtype_of(rest); /* of an integer and a whole number: the integer's */
+    if (wb_dtype_is_float(dtype)) return wb_floor((wb_div)(x, y));
+    wb_array *whole = (wb_sub)(x, rest);
+    wb_array *near =
+        nearest_quotient(whole, y, dtype); /* off by some 2^11, as a double has 53 bits */
+    return (wb_add)(near, nearest_quotient((wb_sub)(whole, (wb_mul)(near, y)), y, dtype));
 }
 static wb_array *xor_of(wb_array *x, wb_array *y) { return (wb_ne)(x, y); }
 
@@ -333,9 +342,8 @@ static PyObject *array(PyObject *module, PyObject *const *args, Py_ssize_t nargs
     PyObject *a[3];
     if (!py_bind(&signature, args, nargs, kwnames, a)) return NULL;
     if (!py_open()) return NULL;
-    wb_array *x =
-        Py_TYPE(a[0]) == Array_type ? of(a[0]) : py_array_of(a[0], !a[2] || py_truth(a[2]));
     const wb_dtype dtype = py_dtype(a[1]);
+    wb_array *x = py_array_of(a[0], !a[2] || py_truth(a[2]), py_is_none(a[1]) ? -1 : (int)dtype);
     if (PyErr_Occurred()) return py_fail();
     return py_give_array(py_is_none(a[1]) || !x ? x : (wb_cast)(x, dtype));
 }

@@ -234,8 +234,9 @@ PyObject *py_subscript(PyObject *self, PyObject *key);
 /* x with the elements at the key replaced. */
 wb_array *py_replaced(wb_array *x, PyObject *key, wb_array *y);
 
-/* An array of anything: what exports a buffer or __array__, a number, a list. */
-wb_array *py_array_of(PyObject *o, bool copies);
+/* An array of anything: what exports a buffer or __array__, a number, a list. dtype: of numbers and
+ * lists, -1 for the usual one; arrays and buffers keep theirs. */
+wb_array *py_array_of(PyObject *o, bool copies, int dtype);
 int py_array_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void py_array_releasebuffer(PyObject *self, Py_buffer *view);
 extern PyMethodDef py_exchange_methods[];

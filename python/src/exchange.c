@@ -107,35 +107,39 @@ static wb_array *of_buffer(PyObject *o, bool copies) {
 
 /* ---- lists of numbers ---- */
 
+/* Both forms of each number, since only the last one says which is wanted. */
+typedef struct number {
+    double real;
+    int64_t whole;
+} number;
 typedef struct numbers {
     int ndim;
-    int64_t sizes[WB_MAX_DIMS]; /* Python's order */
-    bool has_float, has_integer;
-    double *at;
+    int64_t sizes[WB_MAX_DIMS];             /* Python's order */
+    bool has_float, has_integer, is_beyond; /* of what int64 holds */
+    number *at;
     int64_t count, capacity;
 } numbers;
 
 static void add_number(numbers *n, PyObject *o) {
-    if (PyBool_Check(o)) {
-    } else if (PyFloat_Check(o)) {
-        n->has_float = true;
-    } else {
-        n->has_integer = true;
-    }
     if (n->count == n->capacity) {
         n->capacity = n->capacity ? 2 * n->capacity : 64;
-        double *more = PyMem_Realloc(n->at, (size_t)n->capacity * sizeof *more);
+        number *more = PyMem_Realloc(n->at, (size_t)n->capacity * sizeof *more);
         if (!more) {
             (void)PyErr_NoMemory();
             return;
         }
         n->at = more;
     }
-    n->at[n->count++] = PyFloat_AsDouble(o);
-    if (!PyFloat_Check(o) && !PyErr_Occurred() &&
-        (n->at[n->count - 1] >= 9007199254740992.0 || n->at[n->count - 1] <= -9007199254740992.0))
-        PyErr_SetString(PyExc_OverflowError,
-                        "integers from 2^53 on in a list: make a NumPy array of them first");
+    number *const v = &n->at[n->count++];
+    v->real = PyFloat_AsDouble(o);
+    if (!PyLong_Check(o)) {
+        n->has_float = true;
+        return;
+    }
+    int overflow = 0;
+    v->whole = PyLong_AsLongLongAndOverflow(o, &overflow);
+    n->is_beyond |= overflow != 0;
+    n->has_integer |= !PyBool_Check(o);
 }
 
 static bool is_list(PyObject *o) { return PyList_Check(o) || PyTuple_Check(o); }
@@ -161,7 +165,33 @@ static void add_list(numbers *n, PyObject *o, int level) {
     }
 }
 
-static wb_array *of_list(PyObject *o) {
+/* The numbers as an array; what a type is not given for gets Python's usual one. */
+static wb_array *of_numbers(numbers *n, int dtype) {
+    int64_t sizes[WB_MAX_DIMS];
+    for (int i = 0; i < n->ndim; i++) sizes[i] = n->sizes[n->ndim - 1 - i];
+    const bool is_whole = n->count && !n->has_float;
+    if (dtype < 0) dtype = !is_whole ? WB_F32 : n->has_integer ? WB_I64 : WB_BOOL;
+    const bool as_integers = is_whole && !wb_dtype_is_float((wb_dtype)dtype);
+    if (as_integers && n->is_beyond) {
+        PyErr_SetString(PyExc_OverflowError, "an integer is beyond those of int64");
+        return NULL;
+    }
+    double *reals = (void *)n->at; /* in the same memory: each is written behind what is read */
+    int64_t *integers = (void *)n->at;
+    for (int64_t i = 0; i < n->count; i++) {
+        const number v = n->at[i];
+        if (as_integers)
+            integers[i] = v.whole;
+        else
+            reals[i] = v.real;
+    }
+    const double nothing = 0;
+    const void *data = n->at ? (const void *)n->at : &nothing;
+    wb_array *x = wb_from_make(as_integers ? WB_I64 : WB_F64, data, n->ndim, sizes);
+    return x ? (wb_cast)(x, (wb_dtype)dtype) : NULL;
+}
+
+static wb_array *of_list(PyObject *o, int dtype) {
     numbers n = {0};
     PyObject *first = Py_NewRef(o);
     while (first && is_list(first)) {
@@ -176,17 +206,7 @@ static wb_array *of_list(PyObject *o) {
     }
     Py_XDECREF(first);
     add_list(&n, o, 0);
-    wb_array *x = NULL;
-    if (!PyErr_Occurred()) {
-        int64_t sizes[WB_MAX_DIMS];
-        for (int i = 0; i < n.ndim; i++) sizes[i] = n.sizes[n.ndim - 1 - i];
-        const double nothing = 0;
-        x = wb_from_make(WB_F64, n.at ? n.at : &nothing, n.ndim, sizes);
-        const wb_dtype dtype = n.has_float || n.count == 0 ? WB_F32
-                               : n.has_integer             ? WB_I64
-                                                           : WB_BOOL;
-        if (x) x = (wb_cast)(x, dtype);
-    }
+    wb_array *x = PyErr_Occurred() ? NULL : of_numbers(&n, dtype);
     PyMem_Free(n.at);
     return x;
 }
@@ -209,12 +229,12 @@ static wb_array *stacked(PyObject *o) {
     return x;
 }
 
-wb_array *py_array_of(PyObject *o, bool copies) {
+wb_array *py_array_of(PyObject *o, bool copies, int dtype) {
     if (PyErr_Occurred()) return NULL;
     if (Py_TYPE(o) == Array_type) return ((Array *)o)->x;
     if (PyObject_CheckBuffer(o)) return of_buffer(o, copies);
     if (has_arrays(o)) return stacked(o);
-    if (is_list(o) || PyFloat_Check(o) || PyLong_Check(o)) return of_list(o);
+    if (is_list(o) || PyFloat_Check(o) || PyLong_Check(o)) return of_list(o, dtype);
     PyObject *a = NULL;
     if (Py_TYPE(o) == &PyRange_Type) {
         a = PySequence_List(o);
@@ -229,7 +249,7 @@ wb_array *py_array_of(PyObject *o, bool copies) {
                      (PyObject *)Py_TYPE(o));
     }
     wb_array *x = NULL;
-    if (a) x = PyObject_CheckBuffer(a) ? of_buffer(a, true) : of_list(a);
+    if (a) x = PyObject_CheckBuffer(a) ? of_buffer(a, true) : of_list(a, dtype);
     Py_XDECREF(a);
     return x;
 }

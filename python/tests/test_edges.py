@@ -14,6 +14,32 @@ def same(x, a):
     np.testing.assert_allclose(np.asarray(x), a, rtol=1e-5, atol=1e-5)
 
 
+def test_integers_beyond_doubles():
+    numbers = [2**62 + 1, -(2**62) - 3, 7, 2**63 - 1, -(2**63), 5, -9, 2**53 + 1]
+    divisors = [3, 5, -2, 1, 1, -7, 2**62, 3]
+    a, b = wb.array(numbers), wb.array(divisors)
+    assert a.tolist() == numbers and a.dtype == wb.int64
+    assert (a // b).tolist() == [p // q for p, q in zip(numbers, divisors)]
+    assert (a % b).tolist() == [p % q for p, q in zip(numbers, divisors)]
+    assert (wb.array([7, -7]) // 0).tolist() == [0, 0] and (wb.array([7], "uint8") // 2).dtype == (2 // wb.array([7], "uint8")).dtype == wb.uint8
+    assert wb.full((2,), 2**53 + 1).tolist() == [2**53 + 1] * 2 and wb.full_like(a, -(2**63))[0].item() == -(2**63)
+    assert wb.array([[True, False]]).dtype == wb.bool and wb.array([2**53 + 1], "float64").item() == 2.0**53
+
+
+def test_floats_of_lists_have_all_digits_of_their_type():
+    assert wb.array(0.1, "float64").item() == 0.1 and wb.array([[0.1]], "float64").tolist() == [[0.1]]
+    assert wb.asarray([1, 0.1], dtype=wb.float64).tolist() == [1.0, 0.1]
+
+
+def test_lists_of_paddings_have_a_number_for_each_dimension():
+    for name in ("pad", "stride", "dilation"):
+        with pytest.raises(ValueError, match=name + ".*2 dimensions"):
+            wb.CrossCor((3, 3), 1, 8, **{name: (1,)})
+        wb.CrossCor((3, 3), 1, 8, **{name: 1}), wb.CrossCor((3, 3), 1, 8, **{name: [1, 2]})
+    with pytest.raises(ValueError, match="pad"):
+        wb.MaxPool((2, 2), pad=[1])
+
+
 def test_einsum_without_a_result():
     a, b = np.random.randn(2, 3).astype("f4"), np.random.randn(3, 4).astype("f4")
     for text, arrays in (("ij,jk", (a, b)), ("ba", (a,)), ("ij,ij", (a, a)), ("ij, jI", (a, b)), ("ii", (a[:, :2],))):
@@ -60,7 +86,8 @@ def test_float16_as_lists_and_pickles():
 
 def test_numbers_that_do_not_fit():
     with pytest.raises(OverflowError):
-        wb.array([2**53 + 1])  # as a double it is 2^53
+        wb.array([2**63])
+    assert wb.array([2**63, 1.5]).dtype == wb.float32  # as in NumPy: one number with a fraction makes all reals
     with pytest.raises(OverflowError):
         wb.cumsum(wb.ones((2, 3)), axis=2**32)
     with pytest.raises(OverflowError):

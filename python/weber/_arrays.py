@@ -27,6 +27,8 @@ def full(shape: Shape, fill_value: float, dtype: Optional[DTypeLike] = None, dev
     """An array of one number."""
     if dtype is None:
         dtype = {builtins.bool: "bool", int: "int64"}.get(type(fill_value), float32)
+    if isinstance(fill_value, int) and builtins.abs(fill_value) > 2**53:  # C gets a double
+        return _made(_weber.broadcast_to(array(fill_value, dtype), shape), device)
     return _made(_weber._full(dtype, fill_value, shape), device)
 
 
