@@ -83,7 +83,7 @@ RESULTS = {
     "wb_array *": ("py_give_array(%s)", "Array"), "wb_layer *": ("py_give(Layer_type, %s)", "Layer"),
     "wb_optimiser *": ("py_give(Optimiser_type, %s)", "Optimiser"), "wb_gradients *": ("py_give(Gradients_type, wb_take(%s))", "Gradients"),
     "wb_schedule *": ("py_give(Schedule_type, %s)", "Schedule"), "wb_loader *": ("py_give(Loader_type, %s)", "Loader"),
-    "wb_status": ("py_give_status(%s)", "None"), "wb_rule": ("py_give_rule(%s)", "Rule"), "double": ("py_give_object(PyFloat_FromDouble(%s))", "float"),
+    "wb_status": ("py_give_status(%s)", "None"), "wb_rule": ("py_give_rule(%%s, %s, args, nargs, kwnames)", "Rule"), "double": ("py_give_object(PyFloat_FromDouble(%s))", "float"),
     "bool": ("py_give_object(PyBool_FromLong(%s))", "bool"), "char *": ("py_give_text(%s)", "str | None"),
     "wb_device *": ("py_give_device(%s)", "Device"),
     **{t: ("py_give_object(PyLong_FromLongLong((long long)(%s)))", "int") for t in ("int", "int64_t", "size_t")},
@@ -349,6 +349,8 @@ class Generator:
             body += ["    %s;" % call, "    %s" % release if release else "", "    return py_give_status(WB_OK);"]
             return "None"
         wrap, hint = RESULTS[returns]
+        if returns == "wb_rule":
+            wrap = wrap % quoted(self.name_of(f))
         if computes:
             body += ["    PyThreadState *const others = PyEval_SaveThread();", "    %s result = %s;" % (c_type, call), "    PyEval_RestoreThread(others);"]
         elif release or outs:

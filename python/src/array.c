@@ -6,12 +6,13 @@ PyTypeObject *Array_type;
 PyObject *py_wrap_array(wb_array *x) {
     Array *a = PyObject_New(Array, Array_type);
     if (!a) return py_release(x), NULL;
-    a->x = x;
+    a->x = x, a->weak = NULL;
     return (PyObject *)a;
 }
 
 static void array_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
+    if (((Array *)self)->weak) PyObject_ClearWeakRefs(self);
     py_release(((Array *)self)->x);
     PyObject_Free(self);
     Py_DECREF(type);
@@ -481,6 +482,8 @@ static PyGetSetDef properties[] = {
 enum { MOST_METHODS = 512 };
 static PyMethodDef methods[MOST_METHODS];
 
+static PyMemberDef members[] = {PY_WEAK_AT(Array), {NULL, 0, 0, 0, NULL}};
+
 bool py_add_array(PyObject *module) {
     int count = 0;
     PyMethodDef *const lists[] = {own_methods, py_exchange_methods, py_array_methods};
@@ -492,6 +495,7 @@ bool py_add_array(PyObject *module) {
         {Py_tp_doc, "Numbers of one type; array(), zeros() and others make one."},
         {Py_tp_getset, properties},
         {Py_tp_methods, methods},
+        {Py_tp_members, members},
         {Py_tp_richcompare, compare},
         {Py_tp_hash, PyObject_HashNotImplemented},
         {Py_bf_getbuffer, py_array_getbuffer},

@@ -17,24 +17,31 @@
 #include <Python.h>
 #include <stddef.h>
 #include <string.h>
+#include <structmember.h>
 #include <weber.h>
 
+/* weak: the references of weakref to the object, NULL at first. */
 typedef struct Array {
     PyObject_HEAD wb_array *x;
+    PyObject *weak;
 } Array;
 
 typedef struct Layer {
     PyObject_HEAD wb_layer *layer;
+    PyObject *weak;
 } Layer;
 
 /* An optimiser, gradients, a schedule, a loader. `also` is what it needs: a Python object. */
 typedef struct Handle {
     PyObject_HEAD void *object;
     PyObject *also;
+    PyObject *weak;
 } Handle;
 
+/* made: ("Adam", the arguments, the names of the last of them), for printing and pickles. */
 typedef struct Rule {
     PyObject_HEAD wb_rule rule;
+    PyObject *made;
 } Rule;
 
 typedef struct Device {
@@ -103,7 +110,8 @@ PyObject *py_give_array(wb_array *x);
 PyObject *py_give_arrays(int count, wb_array *const *arrays); /* a tuple; NULL is None */
 PyObject *py_give(PyTypeObject *type, void *object);
 PyObject *py_give_status(wb_status status);
-PyObject *py_give_rule(wb_rule rule);
+PyObject *py_give_rule(wb_rule rule, const char *maker, PyObject *const *args, Py_ssize_t nargs,
+                       PyObject *kwnames);
 PyObject *py_give_text(const char *text);
 PyObject *py_give_device(const wb_device *device);
 PyObject *py_give_object(PyObject *object); /* takes over a reference */
@@ -261,6 +269,9 @@ wb_layer *py_function_layer(PyObject *function);
 
 PyTypeObject *py_new_type(PyObject *module, const char *name, size_t bytes, unsigned flags,
                           PyType_Slot *slots);
+/* The type's weakrefs are at this offset of its objects; for Py_tp_members. */
+#define PY_WEAK_AT(type)                                                                           \
+    { "__weaklistoffset__", T_PYSSIZET, offsetof(type, weak), READONLY, NULL }
 void py_handle_dealloc(PyObject *self);
 void py_plain_dealloc(PyObject *self);
 

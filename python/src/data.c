@@ -143,6 +143,7 @@ typedef struct Loader {
 static void loader_dealloc(PyObject *self) {
     Loader *l = (Loader *)self;
     PyTypeObject *type = Py_TYPE(self);
+    if (l->handle.weak) PyObject_ClearWeakRefs(self);
     void *const loader = l->handle.object;
     if (loader) { /* it waits for its thread, which may wait for the interpreter */
         py_enter();
@@ -281,7 +282,9 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL}};
 
 bool py_add_data(PyObject *module) {
+    static PyMemberDef weak[] = {PY_WEAK_AT(Handle), {NULL, 0, 0, 0, NULL}};
     PyType_Slot loader[] = {{Py_tp_dealloc, loader_dealloc},
+                            {Py_tp_members, weak},
                             {Py_tp_doc, "Batches, epoch after epoch, by DataLoader()."},
                             {Py_tp_iter, loader_iter},
                             {Py_sq_length, loader_length},

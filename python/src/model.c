@@ -279,6 +279,7 @@ static PyObject *append(PyObject *module, PyObject *const *args, Py_ssize_t narg
 
 static void layer_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
+    if (((Layer *)self)->weak) PyObject_ClearWeakRefs(self);
     py_release(of(self));
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
@@ -523,6 +524,8 @@ static PyMethodDef methods[] = {
 static PyGetSetDef properties[] = {{"type", get_type, NULL, "The name of its class.", NULL},
                                    {NULL, NULL, NULL, NULL, NULL}};
 
+static PyMemberDef members[] = {PY_WEAK_AT(Layer), {NULL, 0, 0, 0, NULL}};
+
 bool py_add_model(PyObject *module) {
     PyType_Slot slots[] = {
         {Py_tp_dealloc, layer_dealloc},
@@ -531,6 +534,7 @@ bool py_add_model(PyObject *module) {
         {Py_tp_call, layer_call},
         {Py_tp_methods, methods},
         {Py_tp_getset, properties},
+        {Py_tp_members, members},
         {Py_tp_repr, layer_repr},
         {Py_tp_richcompare, compare},
         {Py_tp_hash, hash},

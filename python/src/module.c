@@ -88,11 +88,17 @@ PyObject *py_give_text(const char *text) {
     return py_give_object(text ? PyUnicode_FromString(text) : Py_NewRef(Py_None));
 }
 
-PyObject *py_give_rule(wb_rule rule) {
+PyObject *py_give_rule(wb_rule rule, const char *maker, PyObject *const *args, Py_ssize_t nargs,
+                       PyObject *kwnames) {
     if (wb_failed()) return py_fail();
     py_close();
-    Rule *r = (Rule *)new_object(Rule_type);
-    if (r) r->rule = rule;
+    const Py_ssize_t count = nargs + (kwnames ? PyTuple_Size(kwnames) : 0);
+    PyObject *given = PyTuple_New(count), *names = kwnames ? Py_NewRef(kwnames) : PyTuple_New(0);
+    for (Py_ssize_t i = 0; given && i < count; i++) PyTuple_SetItem(given, i, Py_NewRef(args[i]));
+    Rule *r = given && names ? (Rule *)new_object(Rule_type) : NULL;
+    if (!r) return Py_XDECREF(given), Py_XDECREF(names), NULL;
+    r->rule = rule, r->made = Py_BuildValue("(sNN)", maker, given, names);
+    if (!r->made) Py_CLEAR(r);
     return (PyObject *)r;
 }
 
@@ -117,11 +123,23 @@ static void free_object(PyObject *self) {
 
 void py_handle_dealloc(PyObject *self) {
     Handle *h = (Handle *)self;
+    if (h->weak) PyObject_ClearWeakRefs(self);
     py_release(h->object);
     Py_CLEAR(h->also);
     free_object(self);
 }
 void py_plain_dealloc(PyObject *self) { free_object(self); }
+
+static void rule_dealloc(PyObject *self) {
+    Py_CLEAR(((Rule *)self)->made);
+    free_object(self);
+}
+static PyObject *rule_made(PyObject *self, void *closure) {
+    (void)closure;
+    return Py_NewRef(((Rule *)self)->made);
+}
+static PyGetSetDef rule_properties[] = {{"_made", rule_made, NULL, NULL, NULL},
+                                        {NULL, NULL, NULL, NULL, NULL}};
 
 PyTypeObject *py_new_type(PyObject *module, const char *name, size_t bytes, unsigned flags,
                           PyType_Slot *slots) {
@@ -175,10 +193,13 @@ static PyMethodDef functions[] = {{"_set_device", set_device, METH_O, NULL},
                                   {NULL, NULL, 0, NULL}};
 
 static bool add_types(PyObject *m) {
+    static PyMemberDef weak[] = {PY_WEAK_AT(Handle), {NULL, 0, 0, 0, NULL}};
     PyType_Slot schedule[] = {{Py_tp_dealloc, py_handle_dealloc},
+                              {Py_tp_members, weak},
                               {Py_tp_doc, "A number for each step: schedule_cosine and others."},
                               {0, NULL}};
-    PyType_Slot rule[] = {{Py_tp_dealloc, py_plain_dealloc},
+    PyType_Slot rule[] = {{Py_tp_dealloc, rule_dealloc},
+                          {Py_tp_getset, rule_properties},
                           {Py_tp_doc, "How parameters are updated: Adam and others, for setup()."},
                           {0, NULL}};
     PyType_Slot device[] = {{Py_tp_dealloc, py_plain_dealloc},

@@ -192,6 +192,14 @@ static void fill_paths(PyObject *paths, wb_path_rule *rows) {
     if (!PyDict_Check(paths)) PyErr_SetString(PyExc_TypeError, "paths is a dict of rules");
 }
 
+/* (rule, model, the settings that were given): another optimiser can be made of them. */
+static PyObject *made_of(PyObject *const *a, const char *const *names, int count) {
+    PyObject *settings = PyDict_New();
+    for (int i = RULE_AND_MODEL; settings && i < count; i++)
+        if (a[i] && PyDict_SetItemString(settings, names[i], a[i]) < 0) Py_CLEAR(settings);
+    return settings ? Py_BuildValue("(OON)", a[0], a[1], settings) : NULL;
+}
+
 static PyObject *setup(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
                        PyObject *kwnames) {
     (void)module;
@@ -209,11 +217,25 @@ static PyObject *setup(PyObject *module, PyObject *const *args, Py_ssize_t nargs
             a + RULE_AND_MODEL);
     fill_paths(a[SETUP_MEMBERS], desc.paths);
     if (PyErr_Occurred()) return py_fail();
+    PyObject *also = made_of(a, names, SETUP_MEMBERS + 1);
+    if (!also) return py_fail();
     PyThreadState *others = PyEval_SaveThread(); /* ranks may exchange their parameters */
     wb_optimiser *optimiser = wb_setup_make(desc);
     PyEval_RestoreThread(others);
-    return py_give(Optimiser_type, optimiser);
+    PyObject *result = py_give(Optimiser_type, optimiser);
+    if (result) ((Handle *)result)->also = Py_NewRef(also);
+    Py_DECREF(also);
+    return result;
 }
+
+static PyObject *optimiser_part(PyObject *self, void *place) {
+    return Py_NewRef(PyTuple_GetItem(((Handle *)self)->also, (Py_ssize_t)(intptr_t)place));
+}
+static PyGetSetDef optimiser_properties[] = {
+    {"rule", optimiser_part, NULL, "The rule that setup was given.", (void *)0},
+    {"model", optimiser_part, NULL, "The model that setup was given.", (void *)1},
+    {"_settings", optimiser_part, NULL, NULL, (void *)2},
+    {NULL, NULL, NULL, NULL, NULL}};
 
 /* ---- schedules from functions and from schedules ---- */
 
@@ -307,7 +329,9 @@ static PyObject *rule_chain(PyObject *module, PyObject *const *args, Py_ssize_t 
         return PyErr_Format(PyExc_ValueError, "at most %d rules", (int)WB_RULE_LINKS);
     if (!py_open()) return NULL;
     for (Py_ssize_t i = 0; i < nargs; i++) rules[i] = py_rule(args[i]);
-    return PyErr_Occurred() ? py_fail() : py_give_rule(wb_rule_chain_make(nargs, rules));
+    return PyErr_Occurred()
+               ? py_fail()
+               : py_give_rule(wb_rule_chain_make(nargs, rules), "RuleChain", args, nargs, NULL);
 }
 
 /* ---- the loop, and evaluation ---- */
@@ -541,14 +565,21 @@ static PyMethodDef gradients_methods[] = {
      "items($self)\n--\n\n{path: gradient}; None where the loss does not depend on the array."},
     {NULL, NULL, 0, NULL}};
 
+static PyMemberDef weak[] = {PY_WEAK_AT(Handle), {NULL, 0, 0, 0, NULL}};
+
 bool py_add_train(PyObject *module) {
     PyType_Slot optimiser[] = {{Py_tp_dealloc, py_handle_dealloc},
                                {Py_tp_doc, "A rule with its states for one model, by setup()."},
+                               {Py_tp_getset, optimiser_properties},
+                               {Py_tp_members, weak},
                                {0, NULL}};
-    PyType_Slot gradients[] = {
-        {Py_tp_dealloc, py_handle_dealloc},   {Py_tp_doc, "The gradients of a model, by paths."},
-        {Py_tp_methods, gradients_methods},   {Py_mp_subscript, gradients_get},
-        {Py_mp_ass_subscript, gradients_set}, {0, NULL}};
+    PyType_Slot gradients[] = {{Py_tp_dealloc, py_handle_dealloc},
+                               {Py_tp_doc, "The gradients of a model, by paths."},
+                               {Py_tp_methods, gradients_methods},
+                               {Py_tp_members, weak},
+                               {Py_mp_subscript, gradients_get},
+                               {Py_mp_ass_subscript, gradients_set},
+                               {0, NULL}};
     const unsigned flags = Py_TPFLAGS_DISALLOW_INSTANTIATION;
     Optimiser_type = py_new_type(module, "weber.Optimiser", sizeof(Handle), flags, optimiser);
     Gradients_type = py_new_type(module, "weber.Gradients", sizeof(Handle), flags, gradients);

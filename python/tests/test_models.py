@@ -1,8 +1,10 @@
 """Layers, training, loaders, files."""
 import copy
+import gc
 import os
 import pickle
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -359,3 +361,34 @@ def test_losses_and_settings():
     assert wb.Dense(2, 3, bias=False).parameters().keys() == {"weight"}
     assert wb.Dense(2, 3, init="zeros_init")["weight"].sum().item() == 0
     assert wb.mse(wb.ones(3), wb.zeros(3)).item() == 1
+
+
+def test_rules_and_optimisers_are_printed_pickled_and_copied():
+    rule = wb.RuleChain(wb.ClipNorm(1.0), wb.AdamW(1e-2, lambda_=0.01))
+    assert repr(rule) == "RuleChain(ClipNorm(1.0), AdamW(0.01, lambda_=0.01))"
+    assert repr(pickle.loads(pickle.dumps(rule))) == repr(rule)
+    model = wb.Chain(wb.Dense(3, 4, wb.tanh), wb.Dense(4, 1))
+    optimiser = wb.setup(rule, model, clip_total_norm=5.0, paths={"*.bias": wb.Descent(0.1)})
+    x, y = wb.normal((8, 3)), wb.normal((8, 1))
+    loss = lambda m, x, y: wb.mse(m(x), y)  # noqa: E731
+    for _ in range(3):
+        wb.train_step(loss, model, optimiser, x, y)
+    assert "AdamW(0.01" in repr(optimiser) and optimiser.model is model
+    wb.adjust(optimiser, 0.5)
+    model2, optimiser2 = pickle.loads(pickle.dumps((model, optimiser)))
+    assert optimiser2.model is model2
+    model3, optimiser3 = copy.deepcopy((model, optimiser))
+    for _ in range(3):
+        losses = [wb.train_step(loss, m, o, x, y).item() for m, o in ((model, optimiser), (model2, optimiser2), (model3, optimiser3))]
+        assert losses[0] == losses[1] == losses[2]
+
+
+def test_weak_references():
+    model = wb.Dense(2, 2)
+    optimiser, loader = wb.setup(wb.Adam(), model), wb.DataLoader(wb.ones((4, 2)))
+    things = [wb.ones(2), model, optimiser, loader, wb.withgradient(lambda m, x: m(x).sum(), model, wb.ones((1, 2)))[1], Block(2)]
+    references = [weakref.ref(t) for t in things]
+    assert all(r() is t for r, t in zip(references, things))
+    del things, model, optimiser, loader
+    gc.collect()
+    assert [r() for r in references] == [None] * 6

@@ -4,7 +4,7 @@ from typing import Any, Callable, Optional, Union
 
 from . import _weber
 from ._models import Module, _restore, _settings
-from ._weber import Layer
+from ._weber import Layer, Optimiser, Rule
 
 Path = Union[str, bytes, "os.PathLike[Any]"]
 random_state = ...  # in save(): the place in the random sequence
@@ -84,5 +84,43 @@ def _unpickled_layer(data: bytes, classes: tuple[type, ...]) -> Layer:
 
 
 setattr(Layer, "__reduce_ex__", _reduce_layer)
+
+
+def _parts_of_rule(self: Rule) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    maker, values, names = self._made
+    count = len(values) - len(names)
+    return maker, values[:count], dict(zip(names, values[count:]))
+
+
+def _rule_repr(self: Rule) -> str:
+    maker, values, named = _parts_of_rule(self)
+    return "%s(%s)" % (maker, ", ".join([*map(repr, values), *("%s=%r" % pair for pair in named.items())]))
+
+
+def _made_again(maker: str, values: tuple[Any, ...], named: dict[str, Any]) -> Rule:
+    rule: Rule = getattr(_weber, maker)(*values, **named)
+    return rule
+
+
+def _optimiser_repr(self: Optimiser) -> str:
+    settings = "".join(", %s=%r" % pair for pair in self._settings.items())
+    return "setup(%r, %s%s)" % (self.rule, str(self.model).split(chr(10))[0].rstrip(), settings)
+
+
+def _reduce_optimiser(self: Optimiser, protocol: int) -> tuple[Any, ...]:
+    return _unpickled_optimiser, (self.rule, self.model, self._settings, save_bytes(optimiser=self))
+
+
+def _unpickled_optimiser(rule: Rule, model: Layer, settings: dict[str, Any], data: bytes) -> Optimiser:
+    optimiser = _weber.setup(rule, model, **settings)
+    load_bytes(data, optimiser=optimiser)
+    return optimiser
+
+
+for _type, _name, _value in (
+    (Rule, "__repr__", _rule_repr), (Rule, "__reduce_ex__", lambda self, protocol: (_made_again, _parts_of_rule(self))),
+    (Optimiser, "__repr__", _optimiser_repr), (Optimiser, "__reduce_ex__", _reduce_optimiser),
+):
+    setattr(_type, _name, _value)
 
 __all__ = ["save", "load", "load_model", "save_bytes", "load_bytes", "checkpoint_save", "checkpoint_load", "random_state"]
