@@ -1,5 +1,5 @@
 # Linux on 32-bit x86, from a 64-bit one, which runs such programs itself: Debian's cross compiler and its C library, and the
-# libraries that scripts/i386_root unpacks.
+# libraries that scripts/foreign_root unpacks.
 
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR i686)

@@ -19,7 +19,8 @@ endif()
 
 function(weber_test_settings target)
   target_include_directories(${target} PRIVATE
-    ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/backends/cpu ${tests_dir} ${CMOCKA_INCLUDE_DIR})
+    ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/backends/cpu ${tests_dir})
+  target_include_directories(${target} SYSTEM PRIVATE ${CMOCKA_INCLUDE_DIR})
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE WB_TESTS_DIR="${tests_dir}")
   # cmocka.h wants these before it, wherever the formatter sorts it to
   target_compile_options(${target} PRIVATE ${weber_program_warnings}
