@@ -492,7 +492,16 @@ static void call(calls *c) {
     if (!once_in(c, 30)) wb_clear_error();
 }
 
+/* A queue holds the memory that it still copies: wb_gpu chooses `checked` once calls have told it
+ * to, whose copies wait. */
+static void finish_queues(void) {
+    const wb_device *const *device = wb_loaded("checked") ? wb_devices("checked") : NULL;
+    for (; device && *device; device++) (void)wb_device_sync(*device);
+}
+
 static void settle(void) {
+    wb_clear_error();
+    finish_queues();
     wb_clear_error();
     (void)wb_training(false);
     wb_seed(1);
