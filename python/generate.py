@@ -187,7 +187,8 @@ class Generator:
 
     def list_argument(self, f, name, o):
         if name == "dims":
-            return Argument("axis", "int | Sequence[int]", "py_list dims = py_axes(%s);" % o, "dims.count, dims.at")
+            public = "axes" if f["name"] == "wb_permute_make" else "axis"
+            return Argument(public, "int | Sequence[int]", "py_list dims = py_axes(%s);" % o, "dims.count, dims.at")
         if f["header"] == "weber/schedules.h":
             return Argument(name, "Sequence[int]", "py_list %s = py_numbers(%s);" % (name, o), "%s.count, %s.at" % (name, name))
         if name in ("sizes", "times", "x_sizes", "w_sizes"):
@@ -369,22 +370,32 @@ class Generator:
         return hint
 
     def emit_reduction(self, f, name, settings):
+        """Settings before keepdims, as C has them; but dtype, that of the sums, is last."""
         extra = list(settings.values())
-        usual = {"correction": "0", "ord": "2.0"}
-        names = ["x", "axis"] + extra + ["keepdims"]
+        types = "dtype" in extra
+        names = ["x", "axis"] + ["keepdims"] * types + extra + ["keepdims"] * (not types)
+        keepdims, own = names.index("keepdims"), names.index(extra[0]) if extra else None
         c = f["name"]
-        setup = "".join({"correction": "    const bool correction = py_correction(a[2]);", "ord": "    const double ord = py_given_real(a[2], 2);"}[e] for e in extra)
-        given = "".join("%s, " % e for e in extra)
+        call = "%s(x, %%sr.dims.count, r.dims.at)" % c
+        before = after = ""
+        if "correction" in extra:
+            before = "    const double correction = py_given_real(a[%d], 0);" % own
+            after = "py_corrected(%s, &r, x, correction, %s)" % (call % "false, ", "true" if "std" in c else "false")
+        elif "ord" in extra:
+            before, after = "    const double ord = py_given_real(a[%d], 2);" % own, call % "ord, "
+        else:
+            before, after = "    x = py_of_type(x, a[%d]);" % own if types else "", call % ""
+            after = "py_of_type(%s, a[%d])" % (after, own) if types else after
         self.code += [
             "static PyObject *py_%s(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {" % c[3:], "    (void)module;",
             "    static const char *const names[] = {%s};" % ", ".join(map(quoted, names)), "    PyObject *a[%d];" % len(names),
             "    static const py_signature signature = {%s, names, %d, 1, %d};" % (quoted(name), len(names), len(names)),
             "    if (!py_bind(&signature, args, nargs, kwnames, a)) return NULL;", "    if (!py_open()) return NULL;",
-            "    wb_array *x = py_array(a[0]);", "    const py_reduced r = py_reduce(x, a[1], a[%d]);" % (len(names) - 1), setup,
-            "    if (PyErr_Occurred()) return py_fail();",
-            "    return py_give_array(py_drop(%s(x, %sr.dims.count, r.dims.at), &r));" % (c, given), "}"]
-        shown = [("x", "ArrayLike", None, False), ("axis", "int | Sequence[int] | None", "None", True)]
-        shown += [(e, "float", usual[e], True) for e in extra] + [("keepdims", "bool", "False", True)]
+            "    wb_array *x = py_array(a[0]);", "    const py_reduced r = py_reduce(x, a[1], a[%d]);" % keepdims, before,
+            "    if (PyErr_Occurred()) return py_fail();", "    return py_give_array(py_drop(%s, &r));" % after, "}"]
+        hints = {"axis": ("int | Sequence[int] | None", "None"), "correction": ("float", "0"), "ord": ("float", "2.0"), "dtype": ("DTypeLike", "None"),
+                 "keepdims": ("bool", "False")}
+        shown = [("x", "ArrayLike", None, False)] + [(n, *hints[n], True) for n in names[1:]]
         self.add_row(f, name, shown, len(names), "Array")
         self.array_methods.append((name, c[3:]))
 

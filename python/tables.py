@@ -27,7 +27,7 @@ CAPITALS = {
 
 # Reductions take axis (None: all), keepdims, and the settings named here, with their usual values.
 REDUCTIONS = {
-    "wb_sum_make": {}, "wb_maximum_make": {}, "wb_minimum_make": {}, "wb_mean_make": {}, "wb_prod_make": {}, "wb_any_make": {},
+    "wb_sum_make": {"dtype": "dtype"}, "wb_maximum_make": {}, "wb_minimum_make": {}, "wb_mean_make": {}, "wb_prod_make": {"dtype": "dtype"}, "wb_any_make": {},
     "wb_all_make": {}, "wb_logsumexp_make": {}, "wb_var_make": {"corrected": "correction"}, "wb_std_make": {"corrected": "correction"},
     "wb_norm_make": {"p": "ord"},
 }
@@ -55,7 +55,7 @@ TURNED = {
 # What the package wraps: generated with an underscore in front.
 WRAPPED = {
     "wb_full_make", "wb_uniform_make", "wb_normal_make", "wb_linspace_make", "wb_reshape_make", "wb_concat_make", "wb_flip",
-    "wb_load_model", "wb_load_model_as", "wb_chain_make",
+    "wb_load_model", "wb_load_model_as", "wb_chain_make", "wb_pow", "wb_round", "wb_floor", "wb_ceil", "wb_trunc", "wb_gather", "wb_take_along", "wb_repeat", "wb_roll", "wb_sort", "wb_argsort",
 }
 
 # Members of descs whose values are names of an enum, though C has an int there.

@@ -80,13 +80,6 @@ double py_given_real(PyObject *o, double otherwise) {
     return py_is_none(o) ? otherwise : py_real(o);
 }
 
-bool py_correction(PyObject *o) {
-    const double v = py_given_real(o, 0);
-    if (v != 0 && v != 1 && !PyErr_Occurred())
-        PyErr_Format(PyExc_ValueError, "the correction is 0 or 1, got %R", o);
-    return v == 1;
-}
-
 int64_t py_integer(PyObject *o) {
     if (!o || PyErr_Occurred()) return 0;
     PyObject *index = PyNumber_Index(o);

@@ -1,4 +1,6 @@
 /* The type Array: properties, operators, reductions, reading. */
+#include <math.h>
+
 #include "binding.h"
 
 PyTypeObject *Array_type;
@@ -191,6 +193,14 @@ static wb_array *floor_divided(wb_array *x, wb_array *y) {
 }
 static wb_array *xor_of(wb_array *x, wb_array *y) { return (wb_ne)(x, y); }
 
+/* Weber's product for reals; of integers the sums of products. a (k, n, ...), b (m, k, ...). */
+static wb_array *matrix_product(wb_array *b, wb_array *a) {
+    const wb_dtype dtype = wb_promote(wb_dtype_of(a), wb_dtype_of(b));
+    if (wb_dtype_is_float(dtype)) return wb_matmul(b, a);
+    wb_array *products = (wb_mul)(wb_unsqueeze(b, 2), wb_unsqueeze(a, 0));
+    return wb_cast(wb_squeeze(wb_sum_make(products, 1, (int64_t[]){1}), 1), dtype);
+}
+
 /* a @ b as NumPy's: memory is transposed, so that it is Weber's product of b and a. */
 static wb_array *product(wb_array *a, wb_array *b) {
     const int na = wb_ndim(a), nb = wb_ndim(b);
@@ -203,16 +213,19 @@ static wb_array *product(wb_array *a, wb_array *b) {
                       (long long)wb_size(a, 0), (long long)wb_size(b, nb == 1 ? 0 : 1));
         return NULL;
     }
-    if (na == 1 && nb == 1) return wb_dot(a, b);
+    if (na == 1 && nb == 1)
+        return wb_reshape_make(
+            matrix_product(wb_reshape(b, 1, wb_size(b, 0)), wb_reshape(a, wb_size(a, 0), 1)), 0,
+            NULL);
     if (na == 1) { /* (k) @ (..., k, n) */
-        wb_array *y = wb_matmul(b, wb_reshape(a, wb_size(a, 0), 1));
+        wb_array *y = matrix_product(b, wb_reshape(a, wb_size(a, 0), 1));
         return wb_squeeze(y, 1);
     }
     if (nb == 1) { /* (..., m, k) @ (k) */
-        wb_array *y = wb_matmul(wb_reshape(b, 1, wb_size(b, 0)), a);
+        wb_array *y = matrix_product(wb_reshape(b, 1, wb_size(b, 0)), a);
         return wb_squeeze(y, 0);
     }
-    return wb_matmul(b, a);
+    return matrix_product(b, a);
 }
 
 #define BINARY(name, op)                                                                           \
@@ -227,9 +240,27 @@ BINARY(matmul, product)
 BINARY(and_, (wb_and))
 BINARY(or_, (wb_or))
 BINARY(xor_, xor_of)
+/* x^y of integers by squares, exact as far as their type reaches; else as C's. */
+static wb_array *power_of(wb_array *x, wb_array *y) {
+    const wb_dtype dtype = wb_dtype_of((wb_mul)(x, y));
+    if (wb_dtype_is_float(dtype) || dtype == WB_BOOL) return (wb_pow)(x, y);
+    enum { MOST_BITS = 6 }; /* 2^64 is beyond all types */
+    wb_array *result = wb_cast(wb_number(1), dtype), *square = wb_cast(x, dtype);
+    y = wb_cast(y, dtype);
+    for (int i = 0; i < MOST_BITS; i++) {
+        wb_array *is_odd = wb_eq(wb_mod(y, 2), 1);
+        result = (wb_select)(is_odd, (wb_mul)(result, square), result);
+        square = (wb_mul)(square, square);
+        y = nearest_quotient((wb_sub)(y, wb_mod(y, 2)), wb_number(2), dtype);
+    }
+    return result;
+}
 static PyObject *power(PyObject *p, PyObject *q, PyObject *modulus) {
     if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
-    return binary(p, q, (wb_pow));
+    int overflow = 0;
+    const bool is_fraction =
+        PyLong_CheckExact(q) && PyLong_AsLongLongAndOverflow(q, &overflow) < 0 && !overflow;
+    return binary(p, q, is_fraction ? (wb_pow) : power_of);
 }
 
 static PyObject *unary(PyObject *p, wb_array *(*op)(wb_array *)) {
@@ -267,6 +298,22 @@ py_reduced py_reduce(wb_array *x, PyObject *axis, PyObject *keepdims) {
 
 wb_array *py_drop(wb_array *y, const py_reduced *r) {
     return y && r->drops ? wb_reshape_make(y, r->left.count, r->left.at) : y;
+}
+
+wb_array *py_corrected(wb_array *y, const py_reduced *r, wb_array *x, double correction,
+                       bool is_deviation) {
+    if (!y || correction == 0) return y;
+    double n = 1;
+    for (int i = 0; i < r->dims.count; i++) {
+        const int64_t dim = r->dims.at[i];
+        n *= (double)wb_size(x, (int)(dim < 0 ? dim + wb_ndim(x) : dim));
+    }
+    const double factor = n > correction ? n / (n - correction) : NAN; /* as NumPy's: 0 / 0 */
+    return (wb_mul)(y, wb_number(is_deviation ? sqrt(factor) : factor));
+}
+
+wb_array *py_of_type(wb_array *x, PyObject *dtype) {
+    return py_is_none(dtype) ? x : (wb_cast)(x, py_dtype(dtype));
 }
 
 static PyObject *place_of(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
@@ -352,14 +399,17 @@ static PyObject *array(PyObject *module, PyObject *const *args, Py_ssize_t nargs
 static PyObject *astype(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
                         PyObject *kwnames) {
     (void)module;
-    static const char *const names[] = {"x", "dtype", "copy"};
-    static const py_signature signature = {"astype", names, 3, 2, 3};
-    PyObject *a[3];
+    static const char *const names[] = {"x", "dtype", "copy", "device"};
+    static const py_signature signature = {"astype", names, 4, 2, 3};
+    PyObject *a[4];
     if (!py_bind(&signature, args, nargs, kwnames, a)) return NULL;
     if (!py_open()) return NULL;
     wb_array *x = py_array(a[0]);
     const wb_dtype dtype = py_dtype(a[1]);
-    return PyErr_Occurred() ? py_fail() : py_give_array((wb_cast)(x, dtype));
+    const wb_device *device = py_device(a[3]);
+    if (PyErr_Occurred()) return py_fail();
+    x = (wb_cast)(x, dtype);
+    return py_give_array(device ? wb_to(device, x) : x);
 }
 
 /* Computes arrays in one plan. */
@@ -439,7 +489,8 @@ static PyMethodDef functions[] = {
      "DLPack, of numbers and of lists of numbers. Python's floats become float32, its integers "
      "int64. With copy=False memory is shared where it can be, and must not change."},
     {"astype", WITH_NAMES(astype),
-     "astype($module, x, dtype, copy=True)\n--\n\nx in another type."},
+     "astype($module, x, dtype, copy=True, *, device=None)\n--\n\nx in another type, and on this "
+     "device."},
     {"argmax", WITH_NAMES(argmax),
      "argmax($module, x, axis=None, keepdims=False)\n--\n\nThe place of the first largest "
      "element (int64)."},
@@ -454,8 +505,7 @@ static PyMethodDef functions[] = {
     {"to", WITH_NAMES(to),
      "to($module, x, device)\n--\n\nAn array or a model on the device, a Device or its name."},
     {"_set", (PyCFunction)(void *)set, METH_FASTCALL, NULL},
-    {"from_dlpack", py_from_dlpack, METH_O,
-     "from_dlpack($module, x)\n--\n\nAn array over the memory of x, which must not change."},
+    {"_from_dlpack", py_from_dlpack, METH_O, NULL},
     {NULL, NULL, 0, NULL}};
 
 static PyMethodDef own_methods[] = {

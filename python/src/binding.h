@@ -158,7 +158,6 @@ wb_rule py_rule(PyObject *o);
 const wb_device *py_device(PyObject *o);
 double py_real(PyObject *o);
 double py_given_real(PyObject *o, double otherwise);
-bool py_correction(PyObject *o); /* of a variance: 0 or 1 */
 int64_t py_integer(PyObject *o);
 uint64_t py_unsigned(PyObject *o);
 int py_int(PyObject *o);
@@ -235,6 +234,11 @@ typedef struct py_reduced {
 } py_reduced;
 py_reduced py_reduce(wb_array *x, PyObject *axis, PyObject *keepdims);
 wb_array *py_drop(wb_array *y, const py_reduced *r);
+/* y, the variances of x divided by n, or deviations, as if divided by n - correction. */
+wb_array *py_corrected(wb_array *y, const py_reduced *r, wb_array *x, double correction,
+                       bool is_deviation);
+/* x in the type dtype; of sums, None. */
+wb_array *py_of_type(wb_array *x, PyObject *dtype);
 
 bool py_add_array(PyObject *module);
 

@@ -67,8 +67,8 @@ static void add_number(key *k, int dim, int64_t size, PyObject *o, int axis) {
 /* A mask of several axes becomes one list of places for each. */
 static void add_mask(key *k, const wb_array *x, int dim, wb_array *mask) {
     const int n = wb_ndim(mask);
-    for (int i = 0; i < n; i++)
-        if (wb_size(mask, n - 1 - i) != wb_size(x, dim - i))
+    for (int i = 0; i < n; i++) /* as in NumPy, an empty mask is for any axes */
+        if (wb_size(mask, n - 1 - i) && wb_size(mask, n - 1 - i) != wb_size(x, dim - i))
             PyErr_SetString(PyExc_IndexError, "a mask has the sizes of the axes that it is for");
     if (PyErr_Occurred()) return;
     wb_array *places = wb_where(mask); /* (ndim, count), Weber's first dimension first */
@@ -227,9 +227,17 @@ static PyObject *as_tuple(PyObject *o) {
     return PyTuple_Check(o) ? Py_NewRef(o) : PyTuple_Pack(1, o);
 }
 
+/* x[mask] of a mask without axes: x with a new first axis, of size 1 or 0. */
+static PyObject *masked_whole(wb_array *x, wb_array *mask) {
+    wb_array *y = wb_unsqueeze(x, wb_ndim(x));
+    const double count = wb_item(mask);
+    return py_give_array(y ? wb_slice(y, wb_ndim(x), 0, (int64_t)count, 1) : NULL);
+}
+
 PyObject *py_subscript(PyObject *self, PyObject *o) {
     if (!py_open()) return NULL;
     wb_array *x = ((Array *)self)->x;
+    if (is_mask(o) && wb_ndim(((Array *)o)->x) == 0) return masked_whole(x, ((Array *)o)->x);
     PyObject *keys = as_tuple(o);
     if (!keys) return py_fail();
     const key k = read_key(x, keys);

@@ -15,9 +15,10 @@ from . import _weber
 from ._weber import *  # noqa: F401,F403
 from ._types import *  # noqa: F401,F403
 from ._arrays import *  # noqa: F401,F403
+from ._standard import *  # noqa: F401,F403
 from ._models import *  # noqa: F401,F403
 from ._files import *  # noqa: F401,F403
 from ._derivatives import *  # noqa: F401,F403
-from ._weber import max, min, sum, any, all, abs, round, pow  # noqa: F401,A004  (after the stars: these names are Python's, too)
+from ._weber import max, min, sum, any, all, abs  # noqa: F401,A004  (after the stars: these names are Python's, too)
 
 __version__ = _weber.__version__

@@ -14,9 +14,29 @@ Shape = Union[int, Sequence[int]]
 # ---- making ----
 
 
-def asarray(obj: Any, dtype: Optional[DTypeLike] = None, copy: Optional[bool] = None) -> Array:
-    """An Array of obj; an Array stays what it is."""
-    return array(obj, dtype)
+def asarray(obj: Any, dtype: Optional[DTypeLike] = None, copy: Optional[builtins.bool] = None, device: Union[Device, str, None] = None) -> Array:
+    """An Array of obj; an Array stays what it is. With copy=False memory is shared, or it is an error."""
+    if copy is False and not (isinstance(obj, Array) or _is_shared(obj)):
+        raise ValueError("asarray: %r has no memory to share" % type(obj))
+    x = array(obj, None if copy is False else dtype, copy=copy is not False)
+    if copy is False and dtype is not None and x.dtype != full((), 0, dtype).dtype:
+        raise ValueError("asarray: %s in another type needs a copy" % x.dtype)
+    return _made(x, device)
+
+
+def _is_shared(obj: Any) -> builtins.bool:
+    try:
+        return memoryview(obj).c_contiguous
+    except TypeError:
+        return False
+
+
+def from_dlpack(x: Any, device: Union[Device, str, None] = None, copy: Optional[builtins.bool] = None) -> Array:
+    """An array over the memory of x, which must not change; with copy=True one of its own."""
+    if isinstance(x, Array):
+        return _made(x, device)
+    y = _weber._from_dlpack(x)
+    return _made(array(memoryview(y), y.dtype) if copy and y.dtype != bfloat16 else y, device)
 
 
 def _made(x: Array, device: Union[Device, str, None]) -> Array:
@@ -32,42 +52,43 @@ def full(shape: Shape, fill_value: float, dtype: Optional[DTypeLike] = None, dev
     return _made(_weber._full(dtype, fill_value, shape), device)
 
 
-def zeros(shape: Shape, dtype: DTypeLike = float32, device: Union[Device, str, None] = None) -> Array:
+def zeros(shape: Shape, dtype: Optional[DTypeLike] = None, device: Union[Device, str, None] = None) -> Array:
     """An array of zeros."""
-    return full(shape, 0, dtype, device)
+    return full(shape, 0, dtype or float32, device)
 
 
-def ones(shape: Shape, dtype: DTypeLike = float32, device: Union[Device, str, None] = None) -> Array:
+def ones(shape: Shape, dtype: Optional[DTypeLike] = None, device: Union[Device, str, None] = None) -> Array:
     """An array of ones."""
-    return full(shape, 1, dtype, device)
+    return full(shape, 1, dtype or float32, device)
 
 
-def empty(shape: Shape, dtype: DTypeLike = float32, device: Union[Device, str, None] = None) -> Array:
+def empty(shape: Shape, dtype: Optional[DTypeLike] = None, device: Union[Device, str, None] = None) -> Array:
     """An array of zeros."""
-    return full(shape, 0, dtype, device)
+    return full(shape, 0, dtype or float32, device)
 
 
-def full_like(x: Array, fill_value: float, dtype: Optional[DTypeLike] = None) -> Array:
+def full_like(x: Array, fill_value: float, dtype: Optional[DTypeLike] = None, device: Union[Device, str, None] = None) -> Array:
     """One number in the shape and type of x."""
-    return full(x.shape, fill_value, dtype or x.dtype, x.device)
+    return full(x.shape, fill_value, dtype or x.dtype, device or x.device)
 
 
-def zeros_like(x: Array, dtype: Optional[DTypeLike] = None) -> Array:
+def zeros_like(x: Array, dtype: Optional[DTypeLike] = None, device: Union[Device, str, None] = None) -> Array:
     """Zeros in the shape and type of x."""
-    return full_like(x, 0, dtype)
+    return full_like(x, 0, dtype, device)
 
 
-def ones_like(x: Array, dtype: Optional[DTypeLike] = None) -> Array:
+def ones_like(x: Array, dtype: Optional[DTypeLike] = None, device: Union[Device, str, None] = None) -> Array:
     """Ones in the shape and type of x."""
-    return full_like(x, 1, dtype)
+    return full_like(x, 1, dtype, device)
 
 
-def empty_like(x: Array, dtype: Optional[DTypeLike] = None) -> Array:
+def empty_like(x: Array, dtype: Optional[DTypeLike] = None, device: Union[Device, str, None] = None) -> Array:
     """Zeros in the shape and type of x."""
-    return full_like(x, 0, dtype)
+    return full_like(x, 0, dtype, device)
 
 
-def arange(start: float, stop: Optional[float] = None, step: float = 1, dtype: Optional[DTypeLike] = None) -> Array:
+def arange(start: float, stop: Optional[float] = None, step: float = 1, dtype: Optional[DTypeLike] = None,
+           device: Union[Device, str, None] = None) -> Array:
     """Numbers from start, by step, before stop; arange(n): 0 to n - 1."""
     if stop is None:
         start, stop = 0, start
@@ -78,20 +99,20 @@ def arange(start: float, stop: Optional[float] = None, step: float = 1, dtype: O
     x = _weber.iota("int64" if whole else "float64", 0, (int(count),))
     if step != 1:
         x = x * step
-    return _weber.astype(x + start if start else x, dtype or ("int64" if whole else float32))
+    return _made(_weber.astype(x + start if start else x, dtype or ("int64" if whole else float32)), device)
 
 
-def linspace(start: float, stop: float, num: int, dtype: DTypeLike = float32, endpoint: builtins.bool = True) -> Array:
+def linspace(start: float, stop: float, num: int, dtype: DTypeLike = float32, endpoint: builtins.bool = True,
+             device: Union[Device, str, None] = None) -> Array:
     """num numbers at equal distances; without endpoint, stop is not among them."""
-    if endpoint:
-        return _weber._linspace(dtype, start, stop, num)
-    return _weber._linspace(dtype, start, stop, num + 1)[:num]
+    return _made(_weber._linspace(dtype, start, stop, num) if endpoint else _weber._linspace(dtype, start, stop, num + 1)[:num], device)
 
 
-def eye(n_rows: int, n_cols: Optional[int] = None, k: int = 0, dtype: DTypeLike = float32) -> Array:
+def eye(n_rows: int, n_cols: Optional[int] = None, k: int = 0, dtype: DTypeLike = float32, device: Union[Device, str, None] = None) -> Array:
     """A matrix with ones on diagonal k."""
     n_cols = n_rows if n_cols is None else n_cols
-    return _weber.astype(arange(n_cols) == (arange(n_rows) + k)[:, None], dtype)
+    k = builtins.max(-n_rows, builtins.min(k, n_cols))
+    return _made(_weber.astype(arange(n_cols) == (arange(n_rows) + k)[:, None], dtype), device)
 
 
 def uniform(shape: Shape = (), dtype: DTypeLike = float32) -> Array:
@@ -144,6 +165,8 @@ def argwhere(condition: Array) -> Array:
 
 def nonzero(x: Array) -> tuple[Array, ...]:
     """The places of the elements that are not 0, an array for each axis."""
+    if array(x).ndim == 0:
+        raise ValueError("nonzero: expected an array with axes, got one number")
     places = argwhere(array(x) != 0)
     return tuple(places[:, i] for i in range(places.shape[1]))
 
@@ -164,7 +187,7 @@ def dot(x: Array, y: Array) -> Array:
 # ---- shapes ----
 
 
-def reshape(x: Array, shape: Shape) -> Array:
+def reshape(x: Array, shape: Shape, copy: Optional[builtins.bool] = None) -> Array:
     """The same elements in another shape; one size may be -1."""
     return _weber._reshape(x, shape)
 
@@ -185,12 +208,13 @@ def _place(x: Array, axis: int) -> int:
     return axis % x.ndim
 
 
-def moveaxis(x: Array, source: int, destination: int) -> Array:
-    """Axis `source` stands at `destination`."""
-    source, destination = _place(x, source), _place(x, destination)
-    order = [i for i in range(x.ndim) if i != source]
-    order.insert(destination, source)
-    return _weber.permute_dims(x, order)
+def moveaxis(x: Array, source: Union[int, Sequence[int]], destination: Union[int, Sequence[int]]) -> Array:
+    """The axes `source` stand at the places `destination`."""
+    places = [[_place(x, a) for a in ((given,) if isinstance(given, int) else given)] for given in (source, destination)]
+    order = [i for i in range(x.ndim) if i not in places[0]]
+    for to, axis in sorted(zip(places[1], places[0], strict=True)):
+        order.insert(to, axis)
+    return _weber.permute_dims(x, order) if x.ndim else x
 
 
 def swapaxes(x: Array, a: int, b: int) -> Array:
@@ -389,7 +413,7 @@ for _name, _value in {
 
 __all__ = [
     "allclose", "arange", "argwhere", "asarray", "concat", "concatenate", "device", "diag", "dot",
-    "e", "einsum", "empty", "empty_like", "eye", "flip", "full", "full_like", "inf",
+    "e", "einsum", "empty", "empty_like", "eye", "flip", "from_dlpack", "full", "full_like", "inf",
     "isclose", "linspace", "matmul", "matrix_transpose", "moveaxis", "nan", "newaxis", "nonzero", "normal",
     "ones", "ones_like", "outer", "pi", "reshape", "split", "stack", "swapaxes", "transpose",
     "tril", "triu", "uniform", "unstack", "where", "zeros", "zeros_like",
