@@ -142,7 +142,7 @@ class Generator:
             after = (ps[i + 1]["name"], spell(ps[i + 1]["type"])) if i + 1 < len(ps) else (None, None)
             o = "a[%d]" % len(found)
             if t == "int" and after[1] == "int64_t *":
-                found.append(self.list_argument(f, after[0], o))
+                found.append(self.list_argument(f, after[0], o, found))
                 i += 2
                 continue
             if t in ("int", "int64_t") and after[1] == "wb_array * *" and after[0] not in OUT_NAMES:
@@ -161,7 +161,7 @@ class Generator:
             elif t == "wb_array * *" and name in OUT_NAMES:
                 outs.append(name)
             elif name == "dim" and t == "int":
-                found.append(self.axis_argument(f, o))
+                found.append(self.axis_argument(f, o, found))
             elif t in self.enums and t != "wb_dtype":
                 words = self.enum_names(t)
                 found.append(Argument(name, "Literal[%s]" % ", ".join(map(quoted, words)),
@@ -185,10 +185,16 @@ class Generator:
             return "takes"
         return "takes" if f["header"] in LAYER_HEADERS and spell(f["returns"]) == "wb_layer *" and name in ("layer", "cell", "forward", "backward") else ""
 
-    def list_argument(self, f, name, o):
+    @staticmethod
+    def axes_of(found):
+        """How axes are converted: checked, where the first argument is the array that has them."""
+        of_array = found and found[0].hint == "ArrayLike"
+        return "_of(%s, {0})".format(found[0].passed) if of_array else "(%s)"
+
+    def list_argument(self, f, name, o, found):
         if name == "dims":
             public = "axes" if f["name"] == "wb_permute_make" else "axis"
-            return Argument(public, "int | Sequence[int]", "py_list dims = py_axes(%s);" % o, "dims.count, dims.at")
+            return Argument(public, "int | Sequence[int]", "py_list dims = py_axes%s;" % (self.axes_of(found) % o), "dims.count, dims.at")
         if f["header"] == "weber/schedules.h":
             return Argument(name, "Sequence[int]", "py_list %s = py_numbers(%s);" % (name, o), "%s.count, %s.at" % (name, name))
         if name in ("sizes", "times", "x_sizes", "w_sizes"):
@@ -196,11 +202,10 @@ class Generator:
             return Argument(public, "int | Sequence[int]", "py_list %s = py_sizes(%s);" % (name, o), "%s.count, %s.at" % (name, name))
         raise Unknown("list named " + name)
 
-    @staticmethod
-    def axis_argument(f, o):
+    def axis_argument(self, f, o, found):
         if f["name"] == "wb_unsqueeze":
             return Argument("axis", "int", "const int dim = py_new_axis(%s, wb_ndim(x_x));" % o, "dim")
-        return Argument("axis", "int", "const int dim = py_axis(%s);" % o, "dim")
+        return Argument("axis", "int", "const int dim = py_axis%s;" % (self.axes_of(found) % o), "dim")
 
     def members_of(self, desc):
         rows = []

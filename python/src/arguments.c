@@ -3,6 +3,63 @@
 
 /* ---- binding ---- */
 
+/* PyTorch's and NumPy's words for some of ours. */
+static const char *const synonyms[][2] = {{"dim", "axis"},
+                                          {"dims", "axis"},
+                                          {"keepdim", "keepdims"},
+                                          {"lr", "eta"},
+                                          {"batch_size", "batchsize"},
+                                          {"weight_decay", "lambda_"},
+                                          {"momentum", "rho"},
+                                          {"padding", "pad"},
+                                          {"kernel_size", "kernel"},
+                                          {"in_features", "in_"},
+                                          {"out_features", "out"},
+                                          {"in_channels", "in_"},
+                                          {"out_channels", "out"},
+                                          {"num_heads", "heads"},
+                                          {"input_size", "in_"},
+                                          {"hidden_size", "out"},
+                                          {"num_embeddings", "in_"},
+                                          {"embedding_dim", "out"},
+                                          {"num_features", "channels"},
+                                          {"descending_", "descending"},
+                                          {"label_smoothing", "smoothing"},
+                                          {"reduction", "agg"},
+                                          {"ignore_index", "ignore"},
+                                          {"p", "ord"},
+                                          {"embed_dim", "in_"},
+                                          {"num_groups", "groups"},
+                                          {"num_channels", "channels"},
+                                          {"normalized_shape", "size"},
+                                          {"ddof", "correction"},
+                                          {"unbiased", "correction"},
+                                          {"max_epochs", "epochs"},
+                                          {"n_epochs", "epochs"},
+                                          {"alpha", "a"}};
+
+static void unknown_argument(const py_signature *s, PyObject *name) {
+    const char *same = NULL;
+    PyObject *list = PyUnicode_FromString("");
+    for (int i = 0; i < s->count; i++) {
+        for (size_t k = 0; k < sizeof synonyms / sizeof *synonyms; k++)
+            if (strcmp(s->names[i], synonyms[k][1]) == 0 &&
+                PyUnicode_CompareWithASCIIString(name, synonyms[k][0]) == 0)
+                same = s->names[i];
+        PyObject *more =
+            list ? PyUnicode_FromFormat("%U%s%s", list, i ? ", " : "", s->names[i]) : NULL;
+        Py_XDECREF(list);
+        list = more;
+    }
+    if (same)
+        PyErr_Format(PyExc_TypeError, "%s() has no argument '%U': it is '%s'", s->function, name,
+                     same);
+    else if (list)
+        PyErr_Format(PyExc_TypeError, "%s() has no argument '%U'; it has %U", s->function, name,
+                     list);
+    Py_XDECREF(list);
+}
+
 bool py_bind(const py_signature *s, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
              PyObject **out) {
     if (nargs > s->positional) {
@@ -17,7 +74,7 @@ bool py_bind(const py_signature *s, PyObject *const *args, Py_ssize_t nargs, PyO
         int i = 0;
         while (i < s->count && PyUnicode_CompareWithASCIIString(name, s->names[i]) != 0) i++;
         if (i == s->count) {
-            PyErr_Format(PyExc_TypeError, "%s() has no argument '%U'", s->function, name);
+            unknown_argument(s, name);
             return false;
         }
         if (out[i]) {
@@ -153,11 +210,24 @@ static PyObject *set_dtypes(PyObject *module, PyObject *list) {
     Py_RETURN_NONE;
 }
 
+bool py_is_dtype(PyObject *o) {
+    for (int i = 0; i < WB_DTYPE_COUNT; i++)
+        if (o && o == dtype_objects[i]) return true;
+    return false;
+}
+
 wb_dtype py_dtype(PyObject *o) {
     if (py_is_none(o) || PyErr_Occurred()) return WB_F32;
     if (o == (PyObject *)&PyFloat_Type) return WB_F32;
     if (o == (PyObject *)&PyLong_Type) return WB_I64;
     if (o == (PyObject *)&PyBool_Type) return WB_BOOL;
+    if (PyLong_Check(o)) {
+        PyErr_Format(PyExc_TypeError,
+                     "expected an element type, got %R; a shape of several axes is one argument, "
+                     "zeros((2, 3))",
+                     o);
+        return WB_F32;
+    }
     for (int i = 0; i < WB_DTYPE_COUNT; i++)
         if (o == dtype_objects[i]) return (wb_dtype)i;
     PyObject *s = PyType_Check(o) ? PyObject_GetAttrString(o, "__name__") : PyObject_Str(o);
@@ -200,6 +270,23 @@ int py_choice(PyObject *o, const char *const *names) {
 
 int py_axis(PyObject *o) { return ~py_int(o); }
 
+static void check_axis(int64_t dim, const wb_array *x) {
+    const int n = wb_ndim(x);
+    if (x && !PyErr_Occurred() && (dim < -n || dim >= n))
+        (void)wb_fail(WB_ERROR_ARGUMENT, "axis %lld is outside an array of %d axes",
+                      (long long)~dim, n);
+}
+int py_axis_of(PyObject *o, const wb_array *x) {
+    const int dim = py_axis(o);
+    check_axis(dim, x);
+    return dim;
+}
+py_list py_axes_of(PyObject *o, const wb_array *x) {
+    const py_list list = py_axes(o);
+    for (int i = 0; i < list.count; i++) check_axis(list.at[i], x);
+    return list;
+}
+
 int py_new_axis(PyObject *o, int ndim) {
     const int axis = py_int(o);
     return axis < 0 ? ~axis : ndim - axis;
@@ -221,7 +308,7 @@ static py_list integers(PyObject *o, bool reversed, bool as_axes) {
         return list;
     }
     list.count = (int)n;
-    for (Py_ssize_t i = 0; i < n; i++) {
+    for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++) {
         PyObject *item = PySequence_GetItem(o, i);
         const int64_t v = item ? py_integer(item) : 0;
         Py_XDECREF(item);
@@ -258,7 +345,7 @@ py_array_list py_arrays(PyObject *o) {
         return list;
     }
     list.count = (int)n;
-    for (Py_ssize_t i = 0; i < n; i++) {
+    for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++) {
         PyObject *item = PySequence_GetItem(o, i);
         wb_array *x = item ? py_array(item) : NULL;
         /* the scope has it, since a sequence may make its items when they are asked for */

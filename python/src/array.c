@@ -285,7 +285,7 @@ py_reduced py_reduce(wb_array *x, PyObject *axis, PyObject *keepdims) {
     if (PyErr_Occurred() || !x) return r;
     const int n = wb_ndim(x);
     bool is_reduced[WB_MAX_DIMS] = {false};
-    r.dims = py_is_none(axis) ? (py_list){.count = n} : py_axes(axis);
+    r.dims = py_is_none(axis) ? (py_list){.count = n} : py_axes_of(axis, x);
     for (int i = 0; i < r.dims.count; i++) {
         if (py_is_none(axis)) r.dims.at[i] = i;
         const int64_t dim = r.dims.at[i] < 0 ? r.dims.at[i] + n : r.dims.at[i];
@@ -325,7 +325,7 @@ static PyObject *place_of(PyObject *const *args, Py_ssize_t nargs, PyObject *kwn
     if (!py_open()) return NULL;
     wb_array *x = py_array(a[0]);
     const bool keeps = py_truth(a[2]), is_whole = py_is_none(a[1]);
-    const int dim = is_whole ? 0 : py_axis(a[1]);
+    const int dim = is_whole ? 0 : py_axis_of(a[1], x);
     if (PyErr_Occurred()) return py_fail();
     const int n = wb_ndim(x);
     wb_array *y = find(is_whole ? wb_reshape(x, -1) : x, dim);
@@ -438,6 +438,12 @@ static PyObject *to(PyObject *module, PyObject *const *args, Py_ssize_t nargs, P
     if (!py_bind(&signature, args, nargs, kwnames, a)) return NULL;
     if (!py_open()) return NULL;
     const bool is_layer = PyObject_TypeCheck(a[0], Layer_type);
+    if (py_is_dtype(a[1])) { /* as PyTorch's to */
+        const wb_dtype dtype = py_dtype(a[1]);
+        if (is_layer) return py_give(Layer_type, wb_model_as(py_layer(a[0]), dtype));
+        wb_array *x = py_array(a[0]);
+        return PyErr_Occurred() ? py_fail() : py_give_array((wb_cast)(x, dtype));
+    }
     wb_to_desc desc = WB_DESC(to, .device = py_device(a[1]));
     desc.x = is_layer ? (void *)py_layer(a[0]) : (void *)py_array(a[0]);
     if (PyErr_Occurred()) return py_fail();
@@ -503,7 +509,8 @@ static PyMethodDef functions[] = {
      "eval($module, *arrays)\n--\n\nComputes the arrays, in one plan, and what layers have "
      "written."},
     {"to", WITH_NAMES(to),
-     "to($module, x, device)\n--\n\nAn array or a model on the device, a Device or its name."},
+     "to($module, x, device)\n--\n\nAn array or a model on the device, a Device or its name; or, "
+     "for wb.float64 and others, in this type."},
     {"_set", (PyCFunction)(void *)set, METH_FASTCALL, NULL},
     {"_from_dlpack", py_from_dlpack, METH_O, NULL},
     {NULL, NULL, 0, NULL}};

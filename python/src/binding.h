@@ -164,16 +164,19 @@ int py_int(PyObject *o);
 bool py_truth(PyObject *o);
 const char *py_text(PyObject *o);
 wb_dtype py_dtype(PyObject *o);
+bool py_is_dtype(PyObject *o);             /* one of the package's types, not only its name */
 PyObject *py_dtype_object(wb_dtype dtype); /* a new reference */
 int py_choice(PyObject *o, const char *const *names);
 wb_activation *py_activation(PyObject *o);
 wb_init *py_init(PyObject *o);
 wb_connection *py_connection(PyObject *o);
 
-/* Weber's dimension of an axis, and the place of a new one among ndim others. */
+/* Weber's dimension of an axis, of one of x, and the place of a new one among ndim others. */
 int py_axis(PyObject *o);
+int py_axis_of(PyObject *o, const wb_array *x);
 int py_new_axis(PyObject *o, int ndim);
-py_list py_axes(PyObject *o);    /* reversed, as dimensions */
+py_list py_axes(PyObject *o); /* reversed, as dimensions */
+py_list py_axes_of(PyObject *o, const wb_array *x);
 py_list py_sizes(PyObject *o);   /* reversed */
 py_list py_numbers(PyObject *o); /* in their order */
 py_array_list py_arrays(PyObject *o);
@@ -259,6 +262,8 @@ PyObject *py_from_dlpack(PyObject *module, PyObject *o);
 /* The array that a function returns, given to the scope; NULL with the exception kept. Takes over
  * args. */
 wb_array *py_array_of_call(PyObject *function, PyObject *args);
+/* The same, but a number of Python's is an error: it does not depend on the model. */
+wb_array *py_array_of_loss(PyObject *function, PyObject *args);
 
 bool py_add_model(PyObject *module);
 bool py_add_derivatives(PyObject *module);

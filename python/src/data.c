@@ -37,7 +37,8 @@ static void fill_batch(wb_batch *batch, PyObject *result) {
         return;
     }
     for (Py_ssize_t i = 0; i < count && !PyErr_Occurred(); i++) {
-        wb_array *x = py_array(PyTuple_Check(result) ? PyTuple_GetItem(result, i) : result);
+        PyObject *o = PyTuple_Check(result) ? PyTuple_GetItem(result, i) : result;
+        wb_array *x = py_is_none(o) ? NULL : py_array_of(o, true, -1); /* a label 3 is an int64 */
         if (x && !PyErr_Occurred()) *place_in(batch, i) = wb_give(wb_take(x));
     }
 }

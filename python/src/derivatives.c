@@ -1,9 +1,14 @@
 /* Derivatives of functions of arrays that are written in Python. */
 #include "binding.h"
 
-wb_array *py_array_of_call(PyObject *function, PyObject *args) {
+static wb_array *array_of_call(PyObject *function, PyObject *args, bool is_loss) {
     py_recording++;
     PyObject *result = args ? PyObject_Call(function, args, NULL) : NULL;
+    if (is_loss && result && (PyFloat_Check(result) || PyLong_Check(result)))
+        PyErr_Format(PyExc_TypeError,
+                     "the loss returned %R, a number that does not depend on the model: return an "
+                     "Array (without item() or float())",
+                     result);
     wb_array *x = result ? py_array(result) : NULL;
     if (result && !x && !PyErr_Occurred() && !wb_failed())
         PyErr_SetString(PyExc_TypeError, "the function returned None instead of an Array");
@@ -13,6 +18,13 @@ wb_array *py_array_of_call(PyObject *function, PyObject *args) {
     if (PyErr_Occurred()) py_keep_exception();
     py_recording--;
     return wb_failed() ? NULL : x;
+}
+
+wb_array *py_array_of_call(PyObject *function, PyObject *args) {
+    return array_of_call(function, args, false);
+}
+wb_array *py_array_of_loss(PyObject *function, PyObject *args) {
+    return array_of_call(function, args, true);
 }
 
 /* A function of arrays: each gets a node of its own, so that what was computed from it before is a

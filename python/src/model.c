@@ -258,12 +258,50 @@ static wb_layer *to_append(PyObject *o, const wb_layer *module) {
     return contains(py_layer(o), module) ? py_layer(o) : py_layer_reference(o);
 }
 
+/* Optimisers have the addresses of what they train: what a Module had stays as long as itself. */
+static void keep_replaced(Module *m, wb_layer *before) {
+    PyObject *layer = py_wrap_layer(before), *list = PyDict_GetItemString(m->dict, "__replaced");
+    PyObject *kept = list ? Py_NewRef(list) : PyList_New(0);
+    if (layer && kept && PyList_Append(kept, layer) == 0)
+        (void)PyDict_SetItemString(m->dict, "__replaced", kept);
+    Py_XDECREF(kept), Py_XDECREF(layer);
+}
+
+/* Another layer in the place of one that a Module has: a list with it is made in a new layer, and
+ * exchanged. */
+static PyObject *replace_layer(PyObject *self, const wb_layer_item *item, PyObject *o) {
+    Module *m = module_of(self);
+    const bool is_cycle = contains(py_layer(o), of(self));
+    if (is_cycle) PyErr_SetString(PyExc_ValueError, "a layer cannot contain itself");
+    if (PyErr_Occurred()) return py_fail();
+    wb_layer *fresh = wb_layer_new(m->layer.class_);
+    for (int64_t i = 0; fresh && i < m->members.count && !wb_failed(); i++) {
+        const wb_layer_item *at = &m->members.items[i];
+        void *object = at == item  ? py_layer_reference(o)
+                       : at->layer ? (void *)wb_keep_layer(at->layer)
+                                   : (void *)at->array;
+        (void)wb_list_append(fresh, "", at->name, object);
+    }
+    if (fresh && !wb_failed()) {
+        const wb_layer_list before = m->members;
+        m->members = ((Module *)(void *)fresh)->members;
+        ((Module *)(void *)fresh)->members = before;
+        keep_replaced(m, fresh);
+    } else {
+        wb_free(fresh);
+    }
+    return PyErr_Occurred() ? py_fail() : py_give_status(WB_OK);
+}
+
 /* _append(module, name, object, is_state) */
 static PyObject *append(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     (void)module, (void)nargs;
     if (!py_open()) return NULL;
     const char *name = py_text(args[1]);
     if (!name) return py_fail();
+    Module *m = module_of(args[0]);
+    const wb_layer_item *item = m ? item_of(&m->members, args[1]) : NULL;
+    if (item && item->layer) return replace_layer(args[0], item, args[2]);
     void *object;
     if (PyObject_TypeCheck(args[2], Layer_type))
         object = to_append(args[2], of(args[0]));
@@ -347,8 +385,23 @@ static const char *key_text(PyObject *key) {
     return NULL;
 }
 
+/* chain[a:b]: a chain of these layers, which both share. */
+static PyObject *chain_part(PyObject *self, PyObject *key) {
+    const int64_t count = wb_chain_count(of(self));
+    Py_ssize_t start, stop, step;
+    if (wb_failed() || PySlice_Unpack(key, &start, &stop, &step) < 0) return py_fail();
+    const Py_ssize_t length = PySlice_AdjustIndices((Py_ssize_t)count, &start, &stop, step);
+    if (step != 1) {
+        PyErr_SetString(PyExc_ValueError, "a part of a chain has the step 1");
+        return py_fail();
+    }
+    if (length == 0) return py_give(Layer_type, wb_chain_make(0, NULL));
+    return py_give(Layer_type, wb_chain_slice(of(self), start + 1, stop));
+}
+
 static PyObject *layer_subscript(PyObject *self, PyObject *key) {
     if (!py_open()) return NULL;
+    if (PySlice_Check(key)) return chain_part(self, key);
     if (PyIndex_Check(key)) {
         const int64_t i = py_integer(key), count = wb_chain_count(of(self));
         if (PyErr_Occurred() || wb_failed()) return py_fail();
@@ -403,9 +456,9 @@ static PyObject *layer_repr(PyObject *self) {
     for (size_t bytes = 1024;; bytes *= 4) {
         char *text = malloc(bytes);
         if (!text) return PyErr_NoMemory();
-        py_enter();
-        (void)wb_show_text(of(self), text, bytes);
-        py_leave();
+        if (!py_open()) return free(text), NULL;
+        (void)wb_show_text(of(self), text, bytes); /* the scope has what it makes */
+        py_close();
         size_t n = wb_failed() ? 0 : strlen(text);
         if (n + 8 < bytes || bytes > 1 << 24) {
             while (n && text[n - 1] == '\n') n--;

@@ -39,7 +39,7 @@ static PyObject *loss_args(const caller *c, wb_layer *model, const wb_batch *bat
 static wb_array *on_loss(wb_layer *model, const wb_batch *batch, void *user) {
     const caller *c = user;
     const py_inside inside = py_callback_begin();
-    wb_array *x = py_array_of_call(c->function, loss_args(c, model, batch));
+    wb_array *x = py_array_of_loss(c->function, loss_args(c, model, batch));
     py_callback_end(inside);
     return x;
 }

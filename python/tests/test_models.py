@@ -124,8 +124,8 @@ def test_modules():
     assert m[0].calls.item() == 4
     with pytest.raises(AttributeError, match="nothing"):
         m[0].nothing
-    with pytest.raises(AttributeError, match="set already"):
-        m[0].dense = wb.Dense(3, 3)
+    with pytest.raises(TypeError, match="is a layer"):
+        m[0].dense = 3
     m[0].scale = wb.zeros(3)
     assert (m[0](x) == 0).all()
     with pytest.raises(wb.Error):
@@ -392,3 +392,58 @@ def test_weak_references():
     del things, model, optimiser, loader
     gc.collect()
     assert [r() for r in references] == [None] * 6
+
+
+def test_a_layer_of_a_module_is_replaced():
+    b, other, x = Block(3), wb.Dense(3, 5), wb.normal((2, 3))
+    o = wb.setup(wb.Adam(), b)
+    calls = b.calls.item()
+    b.dense = other
+    b.scale = wb.ones(3)
+    assert b.dense.weight.shape == (3, 5) and set(b.parameters()) == {"dense.weight", "dense.bias", "scale"} and b.calls.item() == calls
+    b.dense = b2 = wb.Chain(other, wb.Dense(5, 3))
+    assert wb.allclose(b(x), b2(x) * 2.0)
+    with pytest.raises(ValueError, match="contain itself"):
+        b.dense = wb.Chain(b)
+    wb.train_step(lambda m, x: m(x).sum(), b, o, x)  # as in PyTorch, it trains what the model had when it was made
+    before = b.dense[1].weight.tolist()
+    wb.train_step(lambda m, x: m(x).sum(), b, wb.setup(wb.Adam(), b), x)
+    assert b.dense[1].weight.tolist() != before and "__replaced" not in str(wb.save_bytes(b)) and wb.allclose(copy.deepcopy(b)(x), b(x))
+
+
+def test_parts_of_layers():
+    m = wb.Chain(wb.Dense(4, 3), wb.relu, wb.Dense(3, 2))
+    assert m[0].weight.shape == (4, 3) and m[-1].bias.shape == (2,) and len(m[:2]) == 2 and len(m[5:]) == 0 and m[1:][1].weight.shape == (3, 2)
+    with pytest.raises(AttributeError, match="a Dense has no 'wieght'"):
+        m[0].wieght
+    with pytest.raises(ValueError, match="step"):
+        m[::2]
+
+
+def test_names_of_pytorch_are_explained():
+    for f, words in ((lambda: wb.Linear, "Dense"), (lambda: wb.ones(2).view(2, 1), "reshape"), (lambda: wb.Dense(2, 3).state_dict(), "parameters"),
+                     (lambda: wb.setup(wb.Adam(), wb.Dense(2, 3)).step(), "update"), (lambda: Block(2).train(), "train_step")):
+        with pytest.raises(AttributeError, match=words):
+            f()
+    for f, words in ((lambda: wb.ones((2, 3)).sum(dim=1), "'axis'"), (lambda: wb.Adam(lr=0.1), "'eta'"), (lambda: wb.Dense(2, 3, actvation=wb.relu), "activation"),
+                     (lambda: wb.zeros(2, 3), r"zeros\(\(2, 3\)\)"), (lambda: wb.withgradient(lambda m: 1.0, wb.Dense(2, 3)), "does not depend")):
+        with pytest.raises(TypeError, match=words):
+            f()
+    with pytest.raises(ValueError, match="axis 5"):
+        wb.ones((2, 3)).sum(axis=5)
+    with pytest.raises(ValueError, match="swapaxes"):
+        wb.ones((2, 3, 4)).transpose(1, 2)
+    assert round(wb.array(1.234), 2) == 1.23 and wb.ones((2, 3, 4)).flatten(1).shape == (2, 12) and wb.ones(2).to(wb.float64).dtype == wb.float64
+    assert wb.Dense(2, 3).to(wb.float64).weight.dtype == wb.float64
+
+
+def test_items_of_a_data_set_keep_their_kinds():
+    class Items:
+        def __len__(self):
+            return 5
+
+        def __getitem__(self, i):
+            return np.full(3, i, "f4"), i % 2, 0.5
+
+    x, y, z = next(iter(wb.DataLoader(Items(), batchsize=4)))
+    assert (x.dtype, y.dtype, z.dtype) == ("float32", "int64", "float32") and y.tolist() == [0, 1, 0, 1]

@@ -11,6 +11,8 @@ Shapes are NumPy's: the last axis is the fastest in memory. Weber's own sizes ar
 turned: images are (N, C, H, W), sequences (N, time, features), as in PyTorch. Arrays do not change; they are computed when a number
 is needed, or by eval().
 """
+import sys
+
 from . import _weber
 from ._weber import *  # noqa: F401,F403
 from ._types import *  # noqa: F401,F403
@@ -20,5 +22,10 @@ from ._models import *  # noqa: F401,F403
 from ._files import *  # noqa: F401,F403
 from ._derivatives import *  # noqa: F401,F403
 from ._weber import max, min, sum, any, all, abs  # noqa: F401,A004  (after the stars: these names are Python's, too)
+from . import _hints
 
 __version__ = _weber.__version__
+
+
+def __getattr__(name: str) -> object:
+    return _hints.hint(_hints.MODULE, "weber")(sys.modules[__name__], name)

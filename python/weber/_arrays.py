@@ -194,6 +194,9 @@ def reshape(x: Array, shape: Shape, copy: Optional[builtins.bool] = None) -> Arr
 
 def transpose(x: Array, axes: Optional[Sequence[int]] = None) -> Array:
     """The axes in this order (None: reversed)."""
+    x = array(x)
+    if axes is not None and sorted(_place(x, a) for a in axes) != list(range(x.ndim)):
+        raise ValueError("transpose: expected each of the %d axes once, got %r; swapaxes(x, a, b) exchanges two" % (x.ndim, tuple(axes)))
     return array(x).T if axes is None else _weber.permute_dims(x, axes)
 
 
@@ -388,6 +391,13 @@ def _method_transpose(self: Array, *axes: Any) -> Array:
     return transpose(self, (axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes) or None)
 
 
+def _flattened(self: Array, start_axis: int = 0) -> Array:
+    """The axes from start_axis on as one."""
+    shape = self.shape
+    place = _place(self, start_axis) if shape else 0
+    return reshape(self, (*shape[:place], math.prod(shape[place:])))
+
+
 def _format(self: Array, spec: str) -> str:
     return format(self.item(), spec) if self.size == 1 and spec else repr(self)
 
@@ -405,7 +415,7 @@ def _unpickled(data: bytes, shape: tuple[int, ...], dtype: str) -> Array:
 for _name, _value in {
     "__array__": _numpy, "numpy": _numpy, "tolist": _tolist, "__repr__": _repr, "__format__": _format, "__reduce_ex__": _reduce,
     "reshape": _method_reshape, "transpose": _method_transpose, "at": property(_At), "__array_ufunc__": None,
-    "flatten": lambda self: reshape(self, -1), "eval": _computed, "dot": dot,
+    "flatten": _flattened, "__round__": lambda self, digits=None: round(self.item(), digits), "eval": _computed, "dot": dot,
     "to_device": lambda self, d, stream=None: _weber.to(self, d), "copy": lambda self: self, "__copy__": lambda self: self,
     "__deepcopy__": lambda self, memo: self, "__array_namespace__": lambda self, api_version=None: __import__("weber"),
 }.items():

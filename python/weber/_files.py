@@ -2,7 +2,7 @@
 import os
 from typing import Any, Callable, Optional, Union
 
-from . import _weber
+from . import _hints, _weber
 from ._models import Module, _restore, _settings
 from ._weber import Layer, Optimiser, Rule
 
@@ -118,7 +118,7 @@ def _unpickled_optimiser(rule: Rule, model: Layer, settings: dict[str, Any], dat
 
 
 for _type, _name, _value in (
-    (Rule, "__repr__", _rule_repr), (Rule, "__reduce_ex__", lambda self, protocol: (_made_again, _parts_of_rule(self))),
+    (Optimiser, "__getattr__", _hints.hint(_hints.OPTIMISER, "an Optimiser")), (Rule, "__repr__", _rule_repr), (Rule, "__reduce_ex__", lambda self, protocol: (_made_again, _parts_of_rule(self))),
     (Optimiser, "__repr__", _optimiser_repr), (Optimiser, "__reduce_ex__", _reduce_optimiser),
 ):
     setattr(_type, _name, _value)

@@ -2,7 +2,7 @@
 import json
 from typing import Any, Callable, Optional, Sequence
 
-from . import _weber
+from . import _hints, _weber
 from ._weber import Array, Layer, Loader, array
 
 
@@ -55,14 +55,14 @@ class Module(Layer):
         elif isinstance(old, Array):
             path = name if name in self.parameters() else name + ".value"
             self[path] = value.value if isinstance(value, Parameter) else value
+        elif isinstance(value, Layer):
+            _weber._append(self, name, value, False)
         else:
-            raise AttributeError("the layer %r is set already: make a new %s with the other layer" % (name, type(self).__name__))
+            raise TypeError("%s of %s is a layer, got %r" % (name, type(self).__name__, type(value)))
 
     def __getattr__(self, name: str) -> Any:
         value = _weber._member(self, name)
-        if value is NotImplemented:
-            raise AttributeError("%s has no %r" % (type(self).__name__, name))
-        return value
+        return _hints.hint(_hints.LAYER, type(self).__name__)(self, name) if value is NotImplemented else value
 
 
 def _no_forward(self: Module, *arrays: Array) -> Any:
