@@ -85,7 +85,8 @@ RESULTS = {
     "wb_schedule *": ("py_give(Schedule_type, %s)", "Schedule"), "wb_loader *": ("py_give(Loader_type, %s)", "Loader"),
     "wb_status": ("py_give_status(%s)", "None"), "wb_rule": ("py_give_rule(%%s, %s, args, nargs, kwnames)", "Rule"), "double": ("py_give_object(PyFloat_FromDouble(%s))", "float"),
     "bool": ("py_give_object(PyBool_FromLong(%s))", "bool"), "char *": ("py_give_text(%s)", "str | None"),
-    "wb_device *": ("py_give_device(%s)", "Device"),
+    "wb_device *": ("py_give_device(%s)", "Device"), "wb_device * *": ("py_give_devices(%s)", "list[Device]"),
+    "char * *": ("py_give_texts(%s)", "list[str]"),
     **{t: ("py_give_object(PyLong_FromLongLong((long long)(%s)))", "int") for t in ("int", "int64_t", "size_t")},
 }
 OUT_NAMES = {"positions", "images", "labels"}
@@ -422,9 +423,9 @@ class Generator:
         missing = []
         for f in self.functions:
             name = f["name"]
-            if name.endswith("_") or name in tables.BY_HAND or name in self.without or f["callback"] in ("wb_init", "wb_init_with", "wb_connection"):
+            if name.endswith("_") or name in tables.BY_HAND or name in self.without or f["callback"] in ("wb_init", "wb_connection"):
                 continue
-            if name[3:] and (name in self.makers or name.removesuffix("_with") in {g["name"] for g in self.functions} - {name}) and name != "wb_rrelu_with":
+            if name[3:] and (name in self.makers or name.removesuffix("_with") in {g["name"] for g in self.functions} - {name}) and name != "wb_rrelu_with" and not f["callback"] == "wb_init_with":
                 continue  # a short form of the function beside it
             try:
                 self.emit(f)

@@ -97,6 +97,9 @@ BY_HAND = {
     "wb_map": "map_model", "wb_walk": "map_model", "wb_rule_chain_make": "RuleChain", "wb_params": "setup", "wb_unstack": "unstack",
     "wb_outputsize_make": "outputsize", "wb_splitobs_make": "splitobs", "wb_splitobs_all_make": "splitobs", "wb_function_make": "function",
     "wb_argmax": "argmax", "wb_argmin": "argmin", "wb_squeeze": "squeeze", "wb_text_make": "save", "wb_file_text": "load",
+    "wb_scan_make": "tools.c", "wb_watch_layers": "tools.c", "wb_activations": "tools.c", "wb_apply_tree": "tools.c", "wb_memory_status": "tools.c",
+    "wb_memory_holders": "tools.c", "wb_device_properties": "tools.c", "wb_distributed_initialize_make": "tools.c", "wb_synchronize": "tools.c",
+    "wb_plateau_step": "Plateau", "wb_random_state": "random_state", "wb_hook": "hook, by function()", "wb_gradient_check": "derivatives.c",
     "wb_matmul": "@", "wb_dot": "@", "wb_transpose": "x.T, x.mT", "wb_stack_make": "stack", "wb_eye_make": "eye",
     "wb_jacobian": "derivatives.c", "wb_hessian": "derivatives.c", "wb_hessian_diagonal": "derivatives.c",
 }
@@ -129,17 +132,20 @@ NOT_FOR_PYTHON = {
         "wb_throttle_passes", "wb_throttle_has_rest", "wb_progress_make", "wb_progress_step", "wb_progress_note", "wb_progress_end",
         "wb_show_sizes_make", "wb_draw_model_make", "wb_plot_curves_make", "wb_groupobs", "wb_frequencies", "wb_preference_file",
     ],
-    "not yet": [
-        "wb_gradient_check", "wb_gradient_each", "wb_host_function_make", "wb_hook", "wb_mapobs", "wb_call_with", "wb_apply_tree",
-        "wb_parameter_tree", "wb_state_tree", "wb_scan_make", "wb_early_stopping_ends", "wb_standstill_is_over", "wb_plateau_step",
-        "wb_watch_layers", "wb_log_to", "wb_memory_status", "wb_memory_holders", "wb_random_state", "wb_activations", "wb_gradients_map",
-        "wb_device_properties", "wb_device_properties_at", "wb_device_choice", "wb_supported_devices", "wb_supported_gpu_backends",
-        "wb_devices", "wb_plugin_folders", "wb_skipped_plugins", "wb_open", "wb_file_root", "wb_file_format", "wb_file_size", "wb_file_bytes",
-        "wb_file_metadata", "wb_file_array", "wb_record_kind_of", "wb_record_type", "wb_record_count", "wb_record_at", "wb_record_name",
-        "wb_record_get", "wb_record_dtype", "wb_record_ndim", "wb_record_size", "wb_record_bytes", "wb_record_bool", "wb_record_integer",
-        "wb_record_real", "wb_record_text", "wb_record_array", "wb_glorot_normal_with", "wb_glorot_uniform_with", "wb_kaiming_normal_with",
-        "wb_kaiming_uniform_with", "wb_lecun_normal_with", "wb_orthogonal_with", "wb_sparse_init_with", "wb_identity_init_with",
-        "wb_synchronize", "wb_shuffleobs", "wb_kfolds", "wb_kfolds_stratified", "wb_timeseries_kfolds", "wb_leavepout",
-        "wb_leavepout_folds", "wb_onehot_of", "wb_fold_make", "wb_chunk", "wb_chunk_sizes", "wb_distributed_initialize_make",
+    "Python's own words do it: a loop over items(), a slice, a comparison, train(patience=...), DataLoader(map=...)": [
+        "wb_gradients_map", "wb_chunk", "wb_chunk_sizes", "wb_onehot_of", "wb_early_stopping_ends", "wb_standstill_is_over", "wb_mapobs",
     ],
+    "scikit-learn does it: KFold, StratifiedKFold, TimeSeriesSplit, LeavePOut, shuffle": [
+        "wb_shuffleobs", "wb_kfolds", "wb_kfolds_stratified", "wb_timeseries_kfolds", "wb_leavepout", "wb_leavepout_folds",
+    ],
+    "functional and functional_part do it in Python": ["wb_call_with"],
+    "parts of load_tree and save_bytes": [
+        "wb_open", "wb_file_root", "wb_file_format", "wb_file_size", "wb_file_bytes", "wb_file_metadata", "wb_file_array", "wb_record_kind_of",
+        "wb_record_type", "wb_record_count", "wb_record_at", "wb_record_name", "wb_record_get", "wb_record_dtype", "wb_record_ndim", "wb_record_size",
+        "wb_record_bytes", "wb_record_bool", "wb_record_integer", "wb_record_real", "wb_record_text", "wb_record_array",
+    ],
+    "device_properties(device) and show_devices() tell it, once the device is open": ["wb_device_properties_at", "wb_device_choice"],
+    "function(value, pullback, x) differentiates what Python computes, as long as it computes with arrays": ["wb_host_function_make"],
+    "not yet: gradients of single observations need a loop; the log goes to stderr": ["wb_gradient_each", "wb_log_to"],
+    "its shift has no size that the generator knows": ["wb_identity_init_with"],
 }

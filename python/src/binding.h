@@ -113,6 +113,8 @@ PyObject *py_give_status(wb_status status);
 PyObject *py_give_rule(wb_rule rule, const char *maker, PyObject *const *args, Py_ssize_t nargs,
                        PyObject *kwnames);
 PyObject *py_give_text(const char *text);
+PyObject *py_give_texts(const char *const *texts);          /* a list; ended by NULL */
+PyObject *py_give_devices(const wb_device *const *devices); /* likewise */
 PyObject *py_give_device(const wb_device *device);
 PyObject *py_give_object(PyObject *object); /* takes over a reference */
 
@@ -257,7 +259,7 @@ void py_array_releasebuffer(PyObject *self, Py_buffer *view);
 extern PyMethodDef py_exchange_methods[];
 PyObject *py_from_dlpack(PyObject *module, PyObject *o);
 
-/* ---- model.c, derivatives.c, train.c, data.c, files.c ---- */
+/* ---- model.c, derivatives.c, train.c, data.c, files.c, tools.c ---- */
 
 /* The array that a function returns, given to the scope; NULL with the exception kept. Takes over
  * args. */
@@ -270,6 +272,7 @@ bool py_add_derivatives(PyObject *module);
 bool py_add_train(PyObject *module);
 bool py_add_data(PyObject *module);
 bool py_add_files(PyObject *module);
+bool py_add_tools(PyObject *module);
 
 /* A Layer for a function of Python's: Chain(Dense(2, 3), lambda x: 2 * x). */
 wb_layer *py_function_layer(PyObject *function);

@@ -166,6 +166,23 @@ static PyObject *recompute(PyObject *module, PyObject *const *args, Py_ssize_t n
     return py_give_array(wb_recompute(on_arrays, args[0], (int)nargs - 1, arrays));
 }
 
+static PyObject *gradient_check(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+                                PyObject *kwnames) {
+    (void)module;
+    static const char *const names[] = {"function", "arrays", "order", "tolerance"};
+    static const py_signature signature = {"gradient_check", names, 4, 2, 2};
+    PyObject *a[4];
+    if (!py_bind(&signature, args, nargs, kwnames, a) || !py_open()) return NULL;
+    const int order = a[2] ? py_int(a[2]) : 1;
+    const double tolerance = py_given_real(a[3], 0);
+    const py_array_list arrays = py_arrays(a[1]);
+    wb_status status = WB_OK;
+    if (!PyErr_Occurred() && takes(arrays.count))
+        status = wb_gradient_check(on_arrays, a[0], arrays.count, arrays.at, order, tolerance);
+    PyMem_Free(arrays.at);
+    return PyErr_Occurred() ? py_fail() : py_give_status(status);
+}
+
 /* ---- functions with a derivative of their own ---- */
 
 static wb_array *on_value(void *context, int count, wb_array *const *arrays) {
@@ -230,6 +247,11 @@ static PyMethodDef functions[] = {
          "function($module, value, pullback, *arrays)\n--\n\nvalue(*arrays), with the derivative "
          "pullback(result, cotangent, *arrays), which returns a cotangent, or None, for each "
          "array."),
+    {"gradient_check", (PyCFunction)(void *)gradient_check, METH_FASTCALL | METH_KEYWORDS,
+     "gradient_check($module, function, arrays, *, order=1, tolerance=0)\n--\n\nCompares the "
+     "gradient of function(*arrays) with central differences (order 2: that of the gradient, too). "
+     "The arrays are float64. A GradientError names the first element that differs by more than "
+     "tolerance, 0: 1e-6, relative to the largest."},
     FAST("_value_and_grad", value_and_grad, NULL),
     FAST("_matrix_of", matrix_of, NULL),
     FAST("_along", along, NULL),

@@ -113,6 +113,26 @@ PyObject *py_give_device(const wb_device *device) {
     return py_give_object(wrap_device(device));
 }
 
+PyObject *py_give_devices(const wb_device *const *devices) {
+    PyObject *list = devices ? PyList_New(0) : NULL;
+    for (; list && *devices; devices++) {
+        PyObject *device = wrap_device(*devices);
+        if (!device || PyList_Append(list, device) < 0) Py_CLEAR(list);
+        Py_XDECREF(device);
+    }
+    return py_give_object(list);
+}
+
+PyObject *py_give_texts(const char *const *texts) {
+    PyObject *list = texts ? PyList_New(0) : NULL;
+    for (; list && *texts; texts++) {
+        PyObject *text = PyUnicode_DecodeUTF8(*texts, (Py_ssize_t)strlen(*texts), "replace");
+        if (!text || PyList_Append(list, text) < 0) Py_CLEAR(list);
+        Py_XDECREF(text);
+    }
+    return py_give_object(list);
+}
+
 /* ---- types ---- */
 
 static void free_object(PyObject *self) {
@@ -232,8 +252,8 @@ PyMODINIT_FUNC PyInit__weber(void) {
     (void)wb_sizes_slowest_first(true);
     if (!py_add_errors(m) || !py_add_context(m) || !add_types(m) || !py_add_arguments(m) ||
         !py_add_array(m) || !py_add_model(m) || !py_add_derivatives(m) || !py_add_train(m) ||
-        !py_add_data(m) || !py_add_files(m) || PyModule_AddFunctions(m, functions) < 0 ||
-        PyModule_AddFunctions(m, py_generated) < 0 ||
+        !py_add_data(m) || !py_add_files(m) || !py_add_tools(m) ||
+        PyModule_AddFunctions(m, functions) < 0 || PyModule_AddFunctions(m, py_generated) < 0 ||
         PyModule_AddStringConstant(m, "__version__", WEBER_VERSION) < 0) {
         Py_DECREF(m);
         return NULL;

@@ -25,9 +25,15 @@ def save(path: Path, model: Any = None, **objects: Any) -> None:
     _weber._save(path, objects if is_arrays else _with_settings(objects))
 
 
-def load(path: Path, model: Any = None, *, key: Optional[str] = None, partial: bool = False, rename: Optional[str] = None, **objects: Any) -> None:
-    """Loads into a model of the same structure; or, as save, into objects by name, which must exist."""
+def load(path: Path, model: Any = None, *, key: Optional[str] = None, partial: bool = False, rename: Optional[str] = None, **objects: Any) -> Any:
+    """Loads into a model of the same structure; or, as save, into objects by name, which must exist. Without either, what the file
+    has: an array of .npy, else dicts and lists (load_tree)."""
     path = os.fsdecode(path)
+    if model is None and not objects:
+        tree = _weber.load_tree(path)
+        for name in key.split(".") if key else ():
+            tree = tree[int(name) - 1] if isinstance(tree, list) else tree[name]
+        return tree
     if objects and (key is not None or partial or rename is not None):
         raise TypeError("load: key, partial and rename are for a model alone")
     if objects:
