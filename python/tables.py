@@ -119,7 +119,7 @@ NOT_FOR_PYTHON = {
     "forms for C of what Python has with keywords": [
         "wb_add_number", "wb_sub_number", "wb_mul_number", "wb_div_number", "wb_pow_number", "wb_number_sub", "wb_number_div",
         "wb_number_pow", "wb_glu", "wb_matmul_transposed", "wb_load_make", "wb_load_from_make", "wb_fn", "wb_fn_named", "wb_gpu", "wb_cpu",
-        "wb_move_make", "wb_chain_append", "wb_get_device_make", "wb_gpu_device_make", "wb_register_function", "wb_batch_get", "wb_batch_to",
+        "wb_move_make", "wb_chain_append", "wb_get_device_make", "wb_register_function", "wb_batch_get", "wb_batch_to",
         "wb_gradient", "wb_params_delete", "wb_update_params", "wb_params_optimiser", "wb_layer_complete", "wb_nfan",
         "wb_conv_data_make", "wb_conv_filter_make", "wb_first", "wb_getobs", "wb_loader_to", "wb_state", "wb_tree_make",
     ],

@@ -18,8 +18,9 @@ static PyObject *model_object(const caller *c, wb_layer *model) {
 static PyObject *loss_args(const caller *c, wb_layer *model, const wb_batch *batch) {
     wb_array *arrays[2 + WB_MORE_ARRAYS];
     Py_ssize_t count = 0;
-    if (batch) {
-        if (batch->x) arrays[count++] = batch->x;
+    const bool is_given = batch && batch->x; /* Weber passes an empty batch instead of NULL */
+    if (is_given) {
+        arrays[count++] = batch->x;
         if (batch->y) arrays[count++] = batch->y;
         for (int i = 0; i < WB_MORE_ARRAYS; i++)
             if (batch->more[i]) arrays[count++] = batch->more[i];
@@ -31,8 +32,8 @@ static PyObject *loss_args(const caller *c, wb_layer *model, const wb_batch *bat
     PyTuple_SetItem(args, 0, model_object(c, model));
     for (Py_ssize_t i = 0; i < count; i++)
         PyTuple_SetItem(args, i + 1,
-                        batch ? py_wrap_array(wb_take(arrays[i]))
-                              : Py_NewRef(PyTuple_GetItem(c->args, i)));
+                        is_given ? py_wrap_array(wb_take(arrays[i]))
+                                 : Py_NewRef(PyTuple_GetItem(c->args, i)));
     return args;
 }
 

@@ -26,6 +26,12 @@ def test_dqn():
     assert run("dqn.py", "30") > 5
 
 
+def test_guides():
+    found = run("guides.py")
+    assert found["loss"] < 1e-3 and found["accuracy"] > 0.9 and found["distributed"] < 0.1
+    assert found["models"] and found["saving"] and found["devices"] and found["trees"]
+
+
 def test_readme():
     names = {}
     exec(re.search(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.S)[1], names)
@@ -36,8 +42,14 @@ def test_modules_of_the_manual():
     text = (HERE.parent / "docs/python.md").read_text()
     import weber as wb
 
-    names = {"wb": wb, "x": wb.ones(3), "y": None}
-    for block in re.findall(r"```python\n(.*?)```", text, re.S):
-        if "loss_function" not in block:
-            exec(block, names)
-    assert names["Scaled"](3)(wb.ones((2, 3))).shape == (2, 3)
+    model = wb.Chain(wb.Dense(4, 4), wb.relu, wb.Dense(4, 1))
+    names = {"wb": wb, "x": wb.ones(3), "y": wb.ones((2, 1)), "model": model, "optimiser": wb.setup(wb.Adam(), model),
+             "loss_function": lambda m, x, y: wb.mse(m(wb.ones((2, 4))), y)}
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    for block in blocks:
+        exec(block, names)
+    assert len(blocks) > 2 and names["Scaled"](3)(wb.ones((2, 3))).shape == (2, 3)
+    for code in re.findall(r"^[^|\n]*$", re.sub(r"```.*?```", "", text, flags=re.S), re.M):  # what stands in sentences
+        for name in re.findall(r"`wb\.(\w+)", code):
+            assert hasattr(wb, name), name
+    names.clear()  # the functions of the blocks refer to it

@@ -447,3 +447,14 @@ def test_items_of_a_data_set_keep_their_kinds():
 
     x, y, z = next(iter(wb.DataLoader(Items(), batchsize=4)))
     assert (x.dtype, y.dtype, z.dtype) == ("float32", "int64", "float32") and y.tolist() == [0, 1, 0, 1]
+
+
+def test_a_loss_gets_arguments_of_any_kind():
+    m, o = wb.Dense(3, 1), None
+    o = wb.setup(wb.Adam(), m)
+    for args in ((3,), (wb.ones(3), wb.ones((2, 1))), ({"a": 1}, "text", None), (wb.array(2.0),), ()):
+        seen = []
+        loss = lambda m, *a: (seen.append(a), m(wb.ones((1, 3))).sum())[1]  # noqa: E731
+        wb.withgradient(loss, m, *args)
+        wb.train_step(loss, m, o, *args)
+        assert [len(s) for s in seen] == [len(args)] * 2 and all(type(a) is type(b) for a, b in zip(seen[0], args))
