@@ -10,7 +10,10 @@ import os
 import re
 import sys
 
-import tables
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "weber"))
+
+import tables  # noqa: E402
+import _words  # noqa: E402
 
 LIMITS = {"WB_MAX_DIMS": 8}
 LAYER_HEADERS = {"weber/layers.h", "weber/sequences.h"}
@@ -115,9 +118,18 @@ class Generator:
         return python_name(base)
 
     def doc_of(self, f):
+        if f["name"] in tables.DOCS:
+            return tables.DOCS[f["name"]]
         operation = self.operations.get(f["operation"] or "")
         doc = operation["doc"] if operation else f["entry"] or f["doc"]
-        return doc or self.same_doc(f)
+        return _words.documentation(doc or self.same_doc(f), self.name_in_text)
+
+    def name_in_text(self, c):
+        """The Python name of a function of C."""
+        for f in self.functions:
+            if f["name"] in (c, c + "_make"):
+                return self.name_of(f)
+        return c[3:]
 
     def same_doc(self, f):
         """The comment of the short form, for a _make without one."""

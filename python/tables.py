@@ -73,6 +73,17 @@ MEMBERS = {"in": "in_", "lambda": "lambda_", "given_weight": "weight", "given_bi
 # Layers that a function takes over, beside those of makers.
 TAKES = {("wb_remove_weight_norms", "model")}
 
+# Where a comment of the headers is about several functions, or about what is different in Python.
+DOCS = {
+    "wb_maxpool_make": "The largest number of each window; x (N, C, [[D,] H,] W). The stride is the kernel's size if it is not given.",
+    "wb_meanpool_make": "The mean of each window, padding counted as zeros; x (N, C, [[D,] H,] W). The stride is the kernel's size if it is not given.",
+    "wb_conv_make": "y = activation(w * x + b): a true convolution (the kernel is flipped), as in Flux; CrossCor is PyTorch's Conv2d.\n\n"
+                    "x (N, in, [[D,] H,] W)     w (out, in / groups, kernel...)     b (out)     y (N, out, ..., W')",
+    "wb_cross_cor_make": "y = activation(w * x + b), the kernel not flipped: PyTorch's Conv1d, Conv2d and Conv3d.\n\n"
+                         "x (N, in, [[D,] H,] W)     w (out, in / groups, kernel...)     b (out)     y (N, out, ..., W')",
+    "wb_scatter_add": "base, with each slice of updates added at its position along the axis: slice k of updates goes to position index[k].",
+}
+
 # Functions that compute, read files or wait: other threads of the interpreter run meanwhile.
 RELEASES = {
     "wb_where", "wb_onehot", "wb_device_sync", "wb_barrier", "wb_clone", "wb_oversample_make", "wb_undersample_make", "wb_model_as",

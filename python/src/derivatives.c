@@ -9,6 +9,9 @@ static wb_array *array_of_call(PyObject *function, PyObject *args, bool is_loss)
                      "the loss returned %R, a number that does not depend on the model: return an "
                      "Array (without item() or float())",
                      result);
+    if (is_loss && result && PyTuple_Check(result))
+        PyErr_SetString(PyExc_TypeError, "the loss returned a tuple: return one Array, and hand "
+                                         "out others by aux('name', x)");
     wb_array *x = result ? py_array(result) : NULL;
     if (result && !x && !PyErr_Occurred() && !wb_failed())
         PyErr_SetString(PyExc_TypeError, "the function returned None instead of an Array");

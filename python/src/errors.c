@@ -2,6 +2,23 @@
 #include "binding.h"
 
 static PyObject *error_type, *types[32];
+static PyObject *translator; /* of the package; NULL before it is imported */
+
+static PyObject *set_translator(PyObject *module, PyObject *function) {
+    (void)module;
+    Py_XDECREF(translator);
+    translator = Py_NewRef(function);
+    Py_RETURN_NONE;
+}
+
+/* The text of an error in Python's words; takes over the text. */
+static PyObject *translated(PyObject *text) {
+    PyObject *better =
+        text && translator ? PyObject_CallFunctionObjArgs(translator, text, NULL) : NULL;
+    if (!better) return PyErr_Clear(), text;
+    Py_DECREF(text);
+    return better;
+}
 
 /* The exception of a callback, until the call that it was in fails. */
 static _Thread_local PyObject *kept_type, *kept_value, *kept_trace;
@@ -26,6 +43,7 @@ PyObject *py_raise(void) {
         const char *message = status ? text : "a call failed without a message";
         /* names of files may be any bytes, and a long text is cut anywhere */
         PyObject *readable = PyUnicode_DecodeUTF8(message, (Py_ssize_t)strlen(message), "replace");
+        readable = translated(readable);
         if (readable) PyErr_SetObject(of_status ? of_status : error_type, readable);
         Py_XDECREF(readable);
     }
@@ -56,7 +74,11 @@ static const struct {
     {WB_ERROR_INTERNAL, "InternalError", NULL},
 };
 
+static PyMethodDef functions[] = {{"_set_translator", set_translator, METH_O, NULL},
+                                  {NULL, NULL, 0, NULL}};
+
 bool py_add_errors(PyObject *module) {
+    if (PyModule_AddFunctions(module, functions) < 0) return false;
     error_type = PyErr_NewExceptionWithDoc("weber.Error", "The base of all of Weber's errors.",
                                            PyExc_RuntimeError, NULL);
     if (!error_type || PyModule_AddObjectRef(module, "Error", error_type) < 0) return false;

@@ -186,7 +186,10 @@ static PyObject *device_compare(PyObject *a, PyObject *b, int op) {
     if (PyObject_TypeCheck(b, Device_type)) {
         equal = ((Device *)a)->device == ((Device *)b)->device;
     } else if (PyUnicode_Check(b)) {
-        equal = PyUnicode_CompareWithASCIIString(b, wb_device_name(((Device *)a)->device)) == 0;
+        PyObject *lower = PyObject_CallMethod(b, "casefold", NULL), *own = device_str(a);
+        PyObject *own_lower = own ? PyObject_CallMethod(own, "casefold", NULL) : NULL;
+        equal = lower && own_lower && PyUnicode_Compare(lower, own_lower) == 0;
+        Py_XDECREF(lower), Py_XDECREF(own), Py_XDECREF(own_lower);
     }
     return PyBool_FromLong(equal == (op == Py_EQ));
 }

@@ -562,8 +562,8 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL}};
 
 static PyMethodDef gradients_methods[] = {
-    {"items", gradients_items, METH_NOARGS,
-     "items($self)\n--\n\n{path: gradient}; None where the loss does not depend on the array."},
+    {"dict", gradients_items, METH_NOARGS,
+     "dict($self)\n--\n\n{path: gradient}; None where the loss does not depend on the array."},
     {NULL, NULL, 0, NULL}};
 
 static PyMemberDef weak[] = {PY_WEAK_AT(Handle), {NULL, 0, 0, 0, NULL}};

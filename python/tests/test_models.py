@@ -458,3 +458,26 @@ def test_a_loss_gets_arguments_of_any_kind():
         wb.withgradient(loss, m, *args)
         wb.train_step(loss, m, o, *args)
         assert [len(s) for s in seen] == [len(args)] * 2 and all(type(a) is type(b) for a, b in zip(seen[0], args))
+
+
+def test_gradients_are_a_mapping():
+    m = wb.Dense(2, 3)
+    _, g = wb.withgradient(lambda m, x: m(x).sum(), m, wb.ones((4, 2)))
+    assert list(g) == list(g.keys()) == ["weight", "bias"] and len(g) == 2 and "bias" in g and dict(g.items()).keys() == dict(g).keys()
+    assert [x.shape for x in g.values()] == [(2, 3), (3,)] and repr(g) == "Gradients(weight: (2, 3), bias: (3,))"
+    with pytest.raises(TypeError, match="aux"):
+        wb.withgradient(lambda m, x: (m(x).sum(), m(x)), m, wb.ones((4, 2)))
+    s = wb.schedule_exp(0.1, 0.5)
+    assert s(1) == wb.schedule_at(s, 1) and "0.1" in repr(s) and repr(wb.DataLoader(wb.ones((5, 2)), batchsize=2)) == "Loader(3 batches)"
+    assert wb.ones(1).device == "cpu" and wb.ones(1).device != "cuda"
+
+
+def test_errors_and_documentation_have_pythons_words():
+    for f, words in ((lambda: wb.Embedding(5, 3)(wb.ones((2, 2))), r"x.astype\('int32'\).*float32"), (lambda: wb.mse(wb.ones(2), wb.ones((2, 1))), r"y.reshape\(-1\)"),
+                     (lambda: wb.load("/tmp/wb_no_f32_dimension 3.bson", wb.Dense(2, 2)), "wb_no_f32"), (lambda: wb.concat([wb.ones((2, 3)), wb.ones((3, 2))], 1), "axis -1")):
+        with pytest.raises(wb.Error, match=words) as found:
+            f()
+        assert "WB_" not in str(found.value)
+    assert "(N, in, [[D,] H,] W)" in wb.CrossCor.__doc__ and "([N,] time, out)" in wb.LSTM.__doc__ and "(..., queries, dk heads)" in wb.attention.__doc__
+    texts = [getattr(wb, n).__doc__ or "" for n in dir(wb) if not n.startswith("_")]
+    assert not [t for t in texts if "WB_ERROR" in t or "wb_cast" in t]

@@ -23,7 +23,9 @@ from ._files import *  # noqa: F401,F403
 from ._tools import *  # noqa: F401,F403
 from ._derivatives import *  # noqa: F401,F403
 from ._weber import max, min, sum, any, all, abs  # noqa: F401,A004  (after the stars: these names are Python's, too)
-from . import _hints
+from . import _hints, _words
+
+_weber._set_translator(_words.message)
 
 __version__ = _weber.__version__
 

@@ -4,7 +4,7 @@ from typing import Any, Callable, Optional, Union
 
 from . import _hints, _weber
 from ._models import Module, _restore, _settings
-from ._weber import Layer, Optimiser, Rule
+from ._weber import Gradients, Layer, Loader, Optimiser, Rule, Schedule
 
 Path = Union[str, bytes, "os.PathLike[Any]"]
 random_state = ...  # in save(): the place in the random sequence
@@ -110,7 +110,11 @@ def _made_again(maker: str, values: tuple[Any, ...], named: dict[str, Any]) -> R
 
 def _optimiser_repr(self: Optimiser) -> str:
     settings = "".join(", %s=%r" % pair for pair in self._settings.items())
-    return "setup(%r, %s%s)" % (self.rule, str(self.model).split(chr(10))[0].rstrip(), settings)
+    return "setup(%r, a %s of %d parameters%s)" % (self.rule, self.model.type, _weber.parameter_count(self.model), settings)
+
+
+def _gradients_repr(self: Gradients) -> str:
+    return "Gradients(%s)" % ", ".join("%s: %s" % (path, "None" if g is None else g.shape) for path, g in self.dict().items())
 
 
 def _reduce_optimiser(self: Optimiser, protocol: int) -> tuple[Any, ...]:
@@ -124,6 +128,12 @@ def _unpickled_optimiser(rule: Rule, model: Layer, settings: dict[str, Any], dat
 
 
 for _type, _name, _value in (
+    (Gradients, "keys", lambda self: self.dict().keys()), (Gradients, "values", lambda self: self.dict().values()), (Gradients, "items", lambda self: self.dict().items()),
+    (Gradients, "__iter__", lambda self: iter(self.dict())), (Gradients, "__len__", lambda self: len(self.dict())),
+    (Gradients, "__contains__", lambda self, path: path in self.dict()), (Gradients, "__repr__", _gradients_repr),
+    (Schedule, "__call__", lambda self, t: _weber.schedule_at(self, t)),
+    (Schedule, "__repr__", lambda self: "Schedule(%s, ...)" % ", ".join("%.4g" % self(t) for t in range(1, 6))),
+    (Loader, "__repr__", lambda self: "Loader(%d batches)" % len(self)),
     (Optimiser, "__getattr__", _hints.hint(_hints.OPTIMISER, "an Optimiser")), (Rule, "__repr__", _rule_repr), (Rule, "__reduce_ex__", lambda self, protocol: (_made_again, _parts_of_rule(self))),
     (Optimiser, "__repr__", _optimiser_repr), (Optimiser, "__reduce_ex__", _reduce_optimiser),
 ):
