@@ -108,7 +108,7 @@ BY_HAND = {
     "wb_map": "map_model", "wb_walk": "map_model", "wb_rule_chain_make": "RuleChain", "wb_params": "setup", "wb_unstack": "unstack",
     "wb_outputsize_make": "outputsize", "wb_splitobs_make": "splitobs", "wb_splitobs_all_make": "splitobs", "wb_function_make": "function",
     "wb_argmax": "argmax", "wb_argmin": "argmin", "wb_squeeze": "squeeze", "wb_text_make": "save", "wb_file_text": "load",
-    "wb_scan_make": "tools.c", "wb_watch_layers": "tools.c", "wb_activations": "tools.c", "wb_apply_tree": "tools.c", "wb_memory_status": "tools.c",
+    "wb_scan_make": "tools.c", "wb_show_sizes_make": "summary", "wb_draw_model_make": "tools.c", "wb_watch_layers": "tools.c", "wb_activations": "tools.c", "wb_apply_tree": "tools.c", "wb_memory_status": "tools.c",
     "wb_memory_holders": "tools.c", "wb_device_properties": "tools.c", "wb_distributed_initialize_make": "tools.c", "wb_synchronize": "tools.c",
     "wb_plateau_step": "Plateau", "wb_random_state": "random_state", "wb_hook": "hook, by function()", "wb_gradient_check": "derivatives.c",
     "wb_matmul": "@", "wb_dot": "@", "wb_transpose": "x.T, x.mT", "wb_stack_make": "stack", "wb_eye_make": "eye",
@@ -141,7 +141,7 @@ NOT_FOR_PYTHON = {
         "wb_read_csv_make", "wb_csv_rows", "wb_csv_columns", "wb_csv_name", "wb_csv_text", "wb_csv_column", "wb_csv_matrix", "wb_csv_labels",
         "wb_csv_vocabulary", "wb_csv_labels_in", "wb_vocabulary_size", "wb_csv_label", "wb_filterobs", "wb_patience_is_over",
         "wb_throttle_passes", "wb_throttle_has_rest", "wb_progress_make", "wb_progress_step", "wb_progress_note", "wb_progress_end",
-        "wb_show_sizes_make", "wb_draw_model_make", "wb_plot_curves_make", "wb_groupobs", "wb_frequencies", "wb_preference_file",
+        "wb_plot_curves_make", "wb_groupobs", "wb_frequencies", "wb_preference_file",
     ],
     "Python's own words do it: a loop over items(), a slice, a comparison, train(patience=...), DataLoader(map=...)": [
         "wb_gradients_map", "wb_chunk", "wb_chunk_sizes", "wb_onehot_of", "wb_early_stopping_ends", "wb_standstill_is_over", "wb_mapobs",

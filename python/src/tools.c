@@ -1,5 +1,8 @@
 /* Loops over sequences, what layers compute, files as trees, devices, memory, groups of processes.
  */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "binding.h"
 
 /* ---- tuples of arrays ---- */
@@ -119,6 +122,51 @@ static PyObject *apply_tree(PyObject *module, PyObject *const *args, Py_ssize_t 
     PyObject *states = py_wrap_layer(next), *result = py_give_array(y);
     return states && result ? Py_BuildValue("(NN)", result, states)
                             : (Py_XDECREF(states), Py_XDECREF(result), NULL);
+}
+
+/* The sizes of inputs: args from `first` on are shapes. */
+static wb_outputsize_desc inputs_of(PyObject *const *args, Py_ssize_t nargs, Py_ssize_t first) {
+    wb_outputsize_desc desc = WB_DESC(outputsize, WB_NO_MORE);
+    if (nargs - first > WB_MOST_ARRAYS)
+        PyErr_Format(PyExc_ValueError, "at most %d shapes", (int)WB_MOST_ARRAYS);
+    for (Py_ssize_t i = first; i < nargs && !PyErr_Occurred(); i++) {
+        const py_list sizes = py_sizes(args[i]);
+        memcpy(desc.inputs[i - first], sizes.at, sizeof(int64_t) * (size_t)sizes.count);
+    }
+    return desc;
+}
+
+/* summary(model, *shapes) */
+static PyObject *summary(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module;
+    if (nargs < 2) return PyErr_SetString(PyExc_TypeError, "summary(model, *shapes)"), NULL;
+    if (!py_open()) return NULL;
+    wb_layer *model = py_layer(args[0]);
+    const wb_outputsize_desc desc = inputs_of(args, nargs, 1);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = PyErr_Occurred() ? NULL : open_memstream(&text, &bytes);
+    if (!file) return PyErr_Occurred() ? py_fail() : (PyErr_NoMemory(), py_fail());
+    const wb_status status = wb_show_sizes_make(file, model, desc);
+    (void)fclose(file);
+    while (bytes && text[bytes - 1] == '\n') bytes--;
+    PyObject *result = status != WB_OK || !text
+                           ? py_fail()
+                           : py_give_object(PyUnicode_DecodeUTF8(text, (Py_ssize_t)bytes, NULL));
+    free(text);
+    return result;
+}
+
+/* draw_model(path, model, *shapes) */
+static PyObject *draw_model(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module;
+    if (nargs < 3)
+        return PyErr_SetString(PyExc_TypeError, "draw_model(path, model, *shapes)"), NULL;
+    if (!py_open()) return NULL;
+    const char *path = py_text(args[0]);
+    wb_layer *model = py_layer(args[1]);
+    const wb_outputsize_desc desc = inputs_of(args, nargs, 2);
+    return PyErr_Occurred() ? py_fail() : py_give_status(wb_draw_model_make(path, model, desc));
 }
 
 /* ---- files as trees ---- */
@@ -324,6 +372,12 @@ static PyMethodDef functions[] = {
          "apply_tree($module, model, x, ps, st)\n--\n\n(model(x) with the arrays of the trees ps "
          "and st instead of its own, the states after the call): the model as a pure function, as "
          "in Lux. parameter_tree(model) and state_tree(model) make the first trees."),
+    FAST("summary", summary,
+         "summary($module, model, *shapes)\n--\n\nA text with a line for each layer: the shape of "
+         "its result for inputs of these shapes, parameters, multiply-adds. Nothing is computed."),
+    FAST("draw_model", draw_model,
+         "draw_model($module, path, model, *shapes)\n--\n\nDraws the model as it is applied to "
+         "inputs of these shapes: a .dot file, or .svg, .png and .pdf by the program dot."),
     {"load_tree", load_tree, METH_O,
      "load_tree($module, path)\n--\n\nWhat a file has, without a model: dicts, lists, arrays, "
      "numbers and texts. Of .bson, .safetensors, .npz and .npy."},

@@ -73,6 +73,17 @@ def test_activations_and_watching():
     m(x)
 
 
+def test_models_are_shown(tmp_path):
+    m = wb.Chain(wb.CrossCor((3, 3), 1, 4, wb.relu), wb.Flatten(), wb.Dense(16, 2))
+    text = wb.summary(m, (32, 1, 4, 4))
+    assert "(32, 4, 2, 2)" in text and "(32, 2)" in text and "total" in text and len(text.splitlines()) == 4
+    wb.draw_model(tmp_path / "a.dot", m, (32, 1, 4, 4))
+    assert "digraph" in (tmp_path / "a.dot").read_text()
+    with pytest.raises(wb.ShapeError):
+        wb.summary(m, (32, 2, 4, 4))
+    assert "<td>74</td>" in m._repr_html_() and "layers.3" in m._repr_html_()
+
+
 def test_models_as_functions():
     m, x = wb.Chain(wb.Dense(3, 4), wb.BatchNorm(4)), wb.normal((5, 3))
     ps, st = wb.parameter_tree(m), wb.state_tree(m)
