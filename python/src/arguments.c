@@ -34,6 +34,8 @@ static const char *const synonyms[][2] = {{"dim", "axis"},
                                           {"normalized_shape", "size"},
                                           {"ddof", "correction"},
                                           {"unbiased", "correction"},
+                                          {"min", "low"},
+                                          {"max", "high"},
                                           {"max_epochs", "epochs"},
                                           {"n_epochs", "epochs"},
                                           {"alpha", "a"}};
@@ -400,6 +402,12 @@ void *py_handle(PyObject *o, PyTypeObject *type) {
     if (type == Optimiser_type && o && PyObject_TypeCheck(o, Rule_type)) {
         PyErr_SetString(PyExc_TypeError,
                         "expected an Optimiser, got a Rule: setup(rule, model) makes one of it");
+        return NULL;
+    }
+    if (type == Loader_type) {
+        PyErr_Format(PyExc_TypeError,
+                     "expected a Loader, such as DataLoader(x, y, batchsize=64), got %R",
+                     (PyObject *)Py_TYPE(o ? o : Py_None));
         return NULL;
     }
     PyErr_Format(PyExc_TypeError, "expected %R, got %R", (PyObject *)type,

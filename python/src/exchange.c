@@ -223,6 +223,10 @@ static bool has_arrays(PyObject *o) {
 static wb_array *stacked(PyObject *o) {
     const py_array_list list = py_arrays(o);
     wb_array *x = NULL;
+    bool is_even = true;
+    for (int i = 1; i < list.count && !PyErr_Occurred(); i++)
+        is_even = is_even && wb_ndim(list.at[i]) == wb_ndim(list.at[0]);
+    if (!is_even) PyErr_SetString(PyExc_ValueError, "the arrays of a list have different axes");
     if (!PyErr_Occurred() && list.count)
         x = wb_stack_make(wb_ndim(list.at[0]), list.count, list.at);
     PyMem_Free(list.at);

@@ -39,11 +39,10 @@ static int arrays_of(PyObject *result, wb_array **out) {
     return (int)count;
 }
 
-static int call_function(PyObject *function, int count, wb_array *const *inputs,
-                         wb_array **results) {
+/* Takes over args. */
+static int call_with(PyObject *function, PyObject *args, PyObject *kwargs, wb_array **results) {
     py_recording++;
-    PyObject *args = tuple_of(count, inputs);
-    PyObject *result = args && function ? PyObject_Call(function, args, NULL) : NULL;
+    PyObject *result = args && function ? PyObject_Call(function, args, kwargs) : NULL;
     const int made = result ? arrays_of(result, results) : 0;
     if (result && !made && !PyErr_Occurred() && !wb_failed())
         PyErr_SetString(PyExc_TypeError, "a layer returns an Array, or a tuple of them");
@@ -52,6 +51,11 @@ static int call_function(PyObject *function, int count, wb_array *const *inputs,
     if (PyErr_Occurred()) py_keep_exception();
     py_recording--;
     return wb_failed() ? 0 : made;
+}
+
+static int call_function(PyObject *function, int count, wb_array *const *inputs,
+                         wb_array **results) {
+    return call_with(function, tuple_of(count, inputs), NULL, results);
 }
 
 /* ---- functions as layers ---- */
@@ -101,11 +105,38 @@ typedef struct module_class {
     PyObject *type;
 } module_class;
 
+/* What the Module `layer` is called with beside arrays: model(x, None, causal=True). Weber passes
+ * the arrays on, and the call that has set this is the next one of that layer. */
+static struct {
+    const wb_layer *layer;
+    PyObject *args, *kwargs; /* borrowed */
+} also_given;
+
+static bool is_input(PyObject *o) {
+    if (Py_TYPE(o) == Array_type) return true;
+    return !PyBytes_Check(o) && (PyObject_CheckBuffer(o) || PyObject_HasAttrString(o, "__array__"));
+}
+
+/* The arguments of the call, with the arrays that Weber has passed on in their places. */
+static PyObject *merged(PyObject *given, int count, wb_array *const *inputs) {
+    const Py_ssize_t size = PyTuple_Size(given);
+    PyObject *args = PyTuple_New(size);
+    for (Py_ssize_t i = 0, k = 0; args && i < size; i++) {
+        PyObject *o = PyTuple_GetItem(given, i);
+        const bool is_array = is_input(o) && k < count;
+        PyTuple_SetItem(args, i, is_array ? py_wrap_array(wb_take(inputs[k++])) : Py_NewRef(o));
+    }
+    return args;
+}
+
 static int module_forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
     const py_inside inside = py_callback_begin();
     PyObject *self = py_wrap_layer(wb_keep_layer(layer));
     PyObject *forward = self ? PyObject_GetAttrString(self, "forward") : NULL;
-    const int made = call_function(forward, count, inputs, results);
+    const bool has_more = also_given.layer == layer;
+    if (has_more) also_given.layer = NULL;
+    PyObject *args = has_more ? merged(also_given.args, count, inputs) : tuple_of(count, inputs);
+    const int made = call_with(forward, args, has_more ? also_given.kwargs : NULL, results);
     Py_XDECREF(forward);
     Py_XDECREF(self);
     py_callback_end(inside);
@@ -323,7 +354,37 @@ static void layer_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
+/* Whether a Module is called with anything but arrays. */
+static bool has_others(PyObject *args, PyObject *kwargs) {
+    bool found = kwargs && PyDict_Size(kwargs) > 0;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(args); i++)
+        found = found || !is_input(PyTuple_GetItem(args, i));
+    return found;
+}
+
+static PyObject *call_module(PyObject *self, PyObject *args, PyObject *kwargs) {
+    if (!py_open()) return NULL;
+    wb_array *in[WB_MOST_ARRAYS], *out[WB_MOST_ARRAYS];
+    int count = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(args) && !PyErr_Occurred(); i++) {
+        PyObject *o = PyTuple_GetItem(args, i);
+        if (!is_input(o)) continue;
+        if (count == WB_MOST_ARRAYS)
+            PyErr_Format(PyExc_TypeError, "a layer takes at most %d arrays", (int)WB_MOST_ARRAYS);
+        else
+            in[count++] = py_array(o);
+    }
+    if (!count && !PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "a layer takes at least one array, without a name");
+    if (PyErr_Occurred()) return py_fail();
+    also_given.layer = of(self), also_given.args = args, also_given.kwargs = kwargs;
+    const int made = wb_apply_many(of(self), count, in, WB_MOST_ARRAYS, out);
+    also_given.layer = NULL;
+    return made == 1 ? py_give_array(out[0]) : made ? py_give_arrays(made, out) : py_fail();
+}
+
 static PyObject *layer_call(PyObject *self, PyObject *args, PyObject *kwargs) {
+    if (module_of(self) && has_others(args, kwargs)) return call_module(self, args, kwargs);
     if (kwargs && PyDict_Size(kwargs)) {
         PyErr_SetString(PyExc_TypeError, "layers take arrays, without names");
         return NULL;

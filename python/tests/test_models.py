@@ -481,3 +481,51 @@ def test_errors_and_documentation_have_pythons_words():
     assert "(N, in, [[D,] H,] W)" in wb.CrossCor.__doc__ and "([N,] time, out)" in wb.LSTM.__doc__ and "(..., queries, dk heads)" in wb.attention.__doc__
     texts = [getattr(wb, n).__doc__ or "" for n in dir(wb) if not n.startswith("_")]
     assert not [t for t in texts if "WB_ERROR" in t or "wb_cast" in t]
+
+
+def test_forward_takes_other_arguments_than_arrays():
+    class Attends(wb.Module):
+        def __init__(self):
+            self.dense = wb.Dense(3, 3)
+            self.inner = Block(3)
+
+        def forward(self, x, mask=None, scale=1.0, *, twice=False, more=None):
+            self.seen = (mask is None, scale, twice, more is None)
+            y = self.inner(self.dense(x)) * scale
+            y = y if mask is None else wb.where(mask, y, 0.0)
+            y = y if more is None else y + more
+            return (y, y) if twice else y
+
+    m, x, mask = Attends(), wb.normal((2, 3)), wb.array([[True, False, True]] * 2)
+    plain = m(x)
+    assert m.seen == (True, 1.0, False, True) and wb.allclose(m(x, None, 2.0), plain * 2.0) and wb.allclose(m(x, scale=3.0), plain * 3.0)
+    assert wb.allclose(m(x, mask), wb.where(mask, plain, 0.0)) and wb.allclose(m(x, mask=mask, scale=2.0), wb.where(mask, plain, 0.0) * 2.0)
+    assert len(m(x, twice=True)) == 2 and m.seen == (True, 1.0, True, True)
+    loss = lambda m, x: m(x, None, scale=2.0, more=x).sum()  # noqa: E731
+    _, g = wb.withgradient(loss, m, x)
+    assert g["dense.weight"].shape == (3, 3) and (g["dense.weight"] != 0).any()
+    assert wb.allclose(wb.gradient(lambda a: m(x, more=a).sum(), x), wb.ones((2, 3)))
+    with pytest.raises(TypeError, match="nonsense"):
+        m(x, nonsense=1)
+    with pytest.raises(TypeError, match="at least one array"):
+        m(mask=mask)
+    assert wb.allclose(m(x), plain)  # nothing is left of the calls that failed
+    with pytest.raises(TypeError):
+        wb.Dense(3, 3)(x, None)
+
+
+def test_small_things():
+    m = wb.Chain(wb.Dense(2, 3))
+    m[0].weight = wb.zeros((2, 3))
+    assert (m[0].weight == 0).all()
+    with pytest.raises(wb.Error, match="wieght"):
+        m[0].wieght = wb.zeros((2, 3))
+    assert [a.tolist() for a in wb.where(wb.array([[0, 1], [1, 0]]))] == [[0, 1], [1, 0]]
+    x = wb.randint(3, 6, (1000,))
+    assert (x.min().item(), x.max().item(), x.dtype) == (3, 5, "int64")
+    assert wb.uniform(1000, low=-2.0, high=-1.0).max() < -1 and abs(wb.normal(10000, mean=5.0).mean().item() - 5) < 0.1
+    assert [a.shape for a in next(iter(wb.DataLoader((wb.ones((4, 2)), np.ones(4)), batchsize=2)))] == [(2, 2), (2,)]
+    with pytest.raises(ValueError, match="different axes"):
+        wb.array([wb.ones((4, 2)), wb.ones(4)])
+    with pytest.raises(TypeError, match="DataLoader"):
+        wb.train(lambda m, x: m(x).sum(), m, [wb.ones((4, 2))], wb.setup(wb.Adam(), m))

@@ -115,14 +115,23 @@ def eye(n_rows: int, n_cols: Optional[int] = None, k: int = 0, dtype: DTypeLike 
     return _made(_weber.astype(arange(n_cols) == (arange(n_rows) + k)[:, None], dtype), device)
 
 
-def uniform(shape: Shape = (), dtype: DTypeLike = float32) -> Array:
-    """Random numbers in [0, 1)."""
-    return _weber._uniform(dtype, shape)
+def uniform(shape: Shape = (), dtype: DTypeLike = float32, *, low: float = 0.0, high: float = 1.0) -> Array:
+    """Random numbers from low to high, without high."""
+    x = _weber._uniform(dtype, shape)
+    return x if (low, high) == (0, 1) else x * (high - low) + low
 
 
-def normal(shape: Shape = (), dtype: DTypeLike = float32) -> Array:
-    """Random numbers of mean 0 and standard deviation 1."""
-    return _weber._normal(dtype, shape)
+def normal(shape: Shape = (), dtype: DTypeLike = float32, *, mean: float = 0.0, std: float = 1.0) -> Array:
+    """Random numbers of this mean and standard deviation."""
+    x = _weber._normal(dtype, shape)
+    return x if (mean, std) == (0, 1) else x * std + mean
+
+
+def randint(low: int, high: int, shape: Shape = (), dtype: DTypeLike = "int64") -> Array:
+    """Random integers from low to high - 1."""
+    if high <= low:
+        raise ValueError("randint: high must be above low, got %d and %d" % (low, high))
+    return _weber.astype(_weber._floor(_weber._uniform("float64", shape) * (high - low)) + low, dtype)
 
 
 # ---- functions of a matrix ----
@@ -153,8 +162,10 @@ def outer(x: Array, y: Array) -> Array:
     return _weber._outer(y, x)
 
 
-def where(condition: Array, x: Any, y: Any) -> Array:
-    """x where the condition is true, else y."""
+def where(condition: Array, x: Any = None, y: Any = None) -> Any:
+    """x where the condition is true, else y; of the condition alone nonzero(condition)."""
+    if x is None and y is None:
+        return nonzero(condition)
     return _weber.select(condition, x, y)
 
 
@@ -425,6 +436,6 @@ __all__ = [
     "allclose", "arange", "argwhere", "asarray", "concat", "concatenate", "device", "diag", "dot",
     "e", "einsum", "empty", "empty_like", "eye", "flip", "from_dlpack", "full", "full_like", "inf",
     "isclose", "linspace", "matmul", "matrix_transpose", "moveaxis", "nan", "newaxis", "nonzero", "normal",
-    "ones", "ones_like", "outer", "pi", "reshape", "split", "stack", "swapaxes", "transpose",
+    "ones", "ones_like", "outer", "pi", "randint", "reshape", "split", "stack", "swapaxes", "transpose",
     "tril", "triu", "uniform", "unstack", "where", "zeros", "zeros_like",
 ]

@@ -5,7 +5,8 @@ from ._weber import Array, Layer
 
 _NN = "nn has no counterpart: layers, losses and rules are in weber itself"
 MODULE = {
-    "tensor": "array([1.0, 2.0])", "as_tensor": "asarray", "from_numpy": "array", "randn": "normal((2, 3))", "rand": "uniform((2, 3))", "randint": "(uniform((2, 3)) * n).astype('int64')",
+    "one_hot": "onehot(y, classes)", "dropout": "dropout_op(x, p=0.5)",
+    "tensor": "array([1.0, 2.0])", "as_tensor": "asarray", "from_numpy": "array", "randn": "normal((2, 3))", "rand": "uniform((2, 3))", 
     "randperm": "permutation(n)", "manual_seed": "seed(1)", "cat": "concat([x, x], axis=0)", "no_grad": "nothing: gradients are of functions; stop_gradient(x) makes a constant",
     "Tensor": "Array", "nn": _NN, "optim": _NN, "Linear": "Dense(2, 3)", "Sequential": "Chain(a, b)", "Conv1d": "CrossCor((3,), 1, 8, pad=1)",
     "Conv2d": "CrossCor((3, 3), 1, 8, pad=1)", "Conv3d": "CrossCor((3, 3, 3), 1, 8, pad=1)", "ConvTranspose2d": "ConvTranspose((3, 3), 1, 8)", "ReLU": "relu", "GELU": "gelu_erf", "Sigmoid": "sigmoid",
@@ -63,5 +64,14 @@ def _layer_attribute(self: Layer, name: str) -> Any:
     return hint(LAYER, type(self).__name__ if type(self) is not Layer else "a %s" % self.type)(self, name)
 
 
+def _set_layer_attribute(self: Layer, name: str, value: Any) -> None:
+    """layer.weight = x, as layer["weight"] = x."""
+    if name.startswith("__"):
+        object.__setattr__(self, name, value)
+    else:
+        self[name] = value
+
+
+setattr(Layer, "__setattr__", _set_layer_attribute)
 setattr(Array, "__getattr__", hint(ARRAY, "an Array"))
 setattr(Layer, "__getattr__", _layer_attribute)

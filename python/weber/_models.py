@@ -125,6 +125,8 @@ def DataLoader(*arrays: Any, batchsize: int = 1, shuffle: bool = False, seed: in
     settings |= {k: v for k, v in dict(device=device, map=map, collate=collate).items() if v is not None}
     if getobs is not None:
         return _weber._loader(tuple(array(a) for a in arrays), getobs=getobs, numobs=numobs, threads=threads, **settings)
+    if len(arrays) == 1 and isinstance(arrays[0], tuple) and all(hasattr(a, "shape") for a in arrays[0]):
+        arrays = arrays[0]
     if len(arrays) == 1 and _is_sequence(arrays[0]):
         return _weber._loader((), observe=_observed(arrays[0]), numobs=len(arrays[0]), **settings)
     return _weber._loader(tuple(a if isinstance(a, Array) else array(a) for a in arrays), **settings)
