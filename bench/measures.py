@@ -7,7 +7,9 @@ from pathlib import Path
 from contest import ROOT, Worker, disagreement
 from parts import Skipped
 
-CHECK_STEPS = {"b": 50, "c": 10, "d": 5, "e": 3}  # 2 of the others
+CHECK_STEPS = {"b": 50, "c": 10, "d": 5, "e": 3}  # 2 of the others; 1 in halves of those below
+# a rounding of weights is a percent of the loss two steps later, in torch beside itself, and in halves four
+RESTLESS = "nrs"
 # of loss and sum of parameters; where products are of bf16 or f16; at most, where weights a rounding apart go apart
 AGREE, AGREE_HALF, AGREE_MOST = 1e-4, 1e-2, 1e-2
 NUDGES = 4  # times as far apart as the peer is from itself
@@ -65,6 +67,14 @@ ARITHMETIC = [
 ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f16": 2, "f64": 8}
 
 
+def check_steps(case):
+    return 1 if case[0] in RESTLESS and halves_of(case) else CHECK_STEPS.get(case[0], 2)
+
+
+def halves_of(case):
+    return any(word in HALVES for word in case.split(","))
+
+
 def digits(apart):
     return None if apart is None else f"{apart:.1e}"
 
@@ -80,12 +90,17 @@ class Measures:
     # ---- contests ----
 
     def contestants(self, case, peers):
-        """Weber with and without graphs, and torch, all getting ready at the same time."""
+        """Weber with and without graphs, and torch. Weber times its ways of convolutions alone; then the others get ready at the same
+        time."""
         cases = [self.built / "bench/bench_cases", "--serve", "--threads", self.threads, case]
         workers = [self.worker("Weber", cases, {**self.there, "WEBER_GRAPHS": "1"})]
+        with contextlib.suppress(RuntimeError, OSError):  # told when it is asked for its row
+            workers[0].tell("reset")
         if self.backend.lower() in ("cuda", "amdgpu"):
             workers.append(self.worker("without graphs", cases, {**self.there, "WEBER_GRAPHS": "0"}))
         for variant in peers if self.torch else ():
+            if self.options.peers and variant not in self.options.peers:
+                continue
             tf32 = ["--tf32"] if self.options.tf32 else []
             workers.append(self.worker(variant, [self.torch, ROOT / "bench/peer_torch.py", case, variant, self.threads,
                                                  "--device", self.torch_device, *tf32]))
@@ -154,7 +169,7 @@ class Measures:
                "best", "best / Weber", "apart", "may be", "goal", "Weber GB", "torch GB"]
 
     def agreement(self, name):
-        return AGREE_HALF if any(word in HALVES for word in name.split(",")) else AGREE
+        return AGREE_HALF if halves_of(name) else AGREE
 
     def cases(self, part):
         """Small ones: all get ready at the same time."""
@@ -169,7 +184,7 @@ class Measures:
         self.get_ready(part, contests)
         for name, workers in contests.items():
             try:
-                self.contest(part, name, workers, CHECK_STEPS.get(name[0], 2), self.agreement(name))
+                self.contest(part, name, workers, check_steps(name), self.agreement(name))
             except (RuntimeError, OSError) as error:
                 part.status, part.reason = "failed", str(error)
 
@@ -183,7 +198,7 @@ class Measures:
             workers = self.contestants(name, EVERY[:1] if self.options.smoke else variants_of(name))
             try:
                 self.get_ready(part, {name: workers})
-                self.contest(part, name, workers, CHECK_STEPS.get(name[0], 2), self.agreement(name))
+                self.contest(part, name, workers, check_steps(name), self.agreement(name))
             except (RuntimeError, OSError) as error:
                 part.note(f"{name}: {error}")
                 part.status, part.reason = "failed", f"{name}: {error}"
