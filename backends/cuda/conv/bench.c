@@ -22,6 +22,8 @@ static double now_ms(void) {
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
 }
 
+double wb_bench_spent_ms(const wb_bench *b) { return now_ms() - b->begin_ms; }
+
 bool wb_bench_is_over(const wb_bench *b) { return now_ms() >= b->end_ms; }
 
 /* ---- memory ---- */
@@ -68,11 +70,11 @@ bool wb_bench_open(wb_bench *b, wb_gpu_device *device, const wb_conv_shape *shap
     for (int t = 0; t < WB_CONV_TENSORS && !o.error; t++)
         o = take(&b->at[t], array_bytes(shape, t), b->stream);
     if (!o.error) return true;
-    (void)wb_bench_close(b);
+    wb_bench_close(b);
     return false;
 }
 
-double wb_bench_close(wb_bench *b) {
+void wb_bench_close(wb_bench *b) {
     if (b->stream) (void)gpu.StreamSynchronize(b->stream);
     for (int t = 0; t < WB_CONV_TENSORS; t++)
         if (b->at[t]) (void)gpu.MemFree(b->at[t]);
@@ -80,7 +82,6 @@ double wb_bench_close(wb_bench *b) {
     if (b->from) (void)gpu.EventDestroy(b->from);
     if (b->to) (void)gpu.EventDestroy(b->to);
     if (b->stream) (void)gpu.StreamDestroy(b->stream);
-    return now_ms() - b->begin_ms;
 }
 
 /* ---- one way ---- */

@@ -20,8 +20,7 @@ typedef struct wb_bench {
 
 /* Waits for all that the device has to do. False, with nothing to close: there is no memory. */
 bool wb_bench_open(wb_bench *bench, wb_gpu_device *device, const wb_conv_shape *shape);
-/* How long it was open, in milliseconds. */
-double wb_bench_close(wb_bench *bench);
+void wb_bench_close(wb_bench *bench);
 
 /* Queues what is timed on bench->stream. */
 typedef wb_gpu_outcome wb_bench_run(const void *what, const wb_bench *bench);
@@ -30,6 +29,8 @@ typedef wb_gpu_outcome wb_bench_run(const void *what, const wb_bench *bench);
  * INFINITY: the run failed, or there is no memory for its workspace. */
 double wb_bench_time(wb_bench *bench, int64_t workspace_bytes, wb_bench_run *run, const void *what);
 
+/* Since it was opened. */
+double wb_bench_spent_ms(const wb_bench *bench);
 bool wb_bench_is_over(const wb_bench *bench);
 
 #endif

@@ -138,7 +138,8 @@ static void compare(choosing *c, const wb_conv_plan *plan, double us) {
     const double worth = 0.97;
     char by[64];
     describe(&plan->choice, by);
-    wb_gpu_host->log(WB_LOG_DEBUG, "%s:   %s: %.1f us", wb_gpu_vendor_table.backend, by, us);
+    wb_gpu_host->log(WB_LOG_DEBUG, "%s:   %s: %.1f us, after %.0f ms", wb_gpu_vendor_table.backend,
+                     by, us, wb_bench_spent_ms(&c->bench));
     if (c->count++ == 0 || us < worth * c->plan->choice.microseconds)
         take(c, plan, us);
     else if (plan->by)
@@ -175,7 +176,8 @@ static wb_gpu_outcome make_fastest(void *context, void *handle, wb_conv_plan *pl
     plan->choice = (wb_conv_choice){.way = WB_CONV_LIBRARY};
     if (!wb_bench_open(&c->bench, c->device, c->shape)) return library->make(handle, plan);
     const wb_gpu_outcome o = library->propose(handle, c->shape, offer, c);
-    c->device->tuned_ms += (int64_t)wb_bench_close(&c->bench) + 1;
+    wb_bench_close(&c->bench);
+    c->device->tuned_ms += (int64_t)wb_bench_spent_ms(&c->bench) + 1;
     c->is_timed =
         !o.error && c->count > 0 && !c->bench.is_short && isfinite(plan->choice.microseconds);
     plan->choice.tune_ms = c->device->tune_ms;
