@@ -304,6 +304,21 @@ static int units_to_join(const wb_graph *graph, const wb_value *v, int32_t *list
     return count;
 }
 
+/* Numbers for the rows of a program belong there, and not with the smaller programs of what they
+ * are computed from, which then become a part of it. Moves such a program to the front. */
+static void put_rows_first(const wb_graph *graph, const wb_value *v, int32_t *list, int count) {
+    if (v->kind != WB_VALUE_ELEMENT || wb_value_count(v) == 1) return;
+    for (int i = 1; i < count; i++) {
+        const wb_unit *u = unit_at(graph, list[i]);
+        if (!u->reduced || wb_value_is_full(u, v)) continue;
+        if (!matches_row(u, v)) continue;
+        const int32_t unit = list[i];
+        for (; i > 0; i--) list[i] = list[i - 1];
+        list[0] = unit;
+        return;
+    }
+}
+
 /* The unit that v may join, or WB_NO_UNIT; the question lists what must be moved for it. */
 static int32_t best_unit(wb_graph *graph, int32_t member, wb_question *q) {
     const wb_value *v = &graph->values[member];
@@ -313,7 +328,8 @@ static int32_t best_unit(wb_graph *graph, int32_t member, wb_question *q) {
         own->apart = "WEBER_FUSE=0";
         return WB_NO_UNIT;
     }
-    int count = units_to_join(graph, v, list);
+    const int count = units_to_join(graph, v, list);
+    put_rows_first(graph, v, list, count);
     for (int i = 0; i < count; i++) {
         own->apart = why_apart(graph, list[i], v, q);
         if (!own->apart) return list[i];
@@ -334,6 +350,16 @@ static bool same_domain(const wb_unit *a, const wb_unit *b) {
     const int ndim = a->ndim > b->ndim ? a->ndim : b->ndim;
     for (int d = 0; d < ndim; d++)
         if (domain_at(a, d) != domain_at(b, d)) return false;
+    return true;
+}
+
+/* True for a map over the rows of a: its values can be a's row values. */
+static bool is_map_of_rows(const wb_graph *graph, const wb_unit *a, const wb_unit *b) {
+    if (b->reduced || b->phases != 1) return false;
+    for (int64_t m = 0; m < b->member_count; m++) {
+        const wb_value *v = &graph->values[b->members[m]];
+        if (!wb_value_is_fused(v) || wb_value_is_full(a, v) || !matches_row(a, v)) return false;
+    }
     return true;
 }
 
@@ -372,7 +398,9 @@ static int phases_as_one(fuser *f, int32_t a, int32_t b) {
 static int may_merge(fuser *f, int32_t into, int32_t from, wb_question *q) {
     wb_graph *graph = f->graph;
     const wb_unit *a = unit_at(graph, into), *b = unit_at(graph, from);
-    if (b->kind != WB_UNIT_PROGRAM || !same_domain(a, b) || a->reduced != b->reduced) return 0;
+    if (b->kind != WB_UNIT_PROGRAM) return 0;
+    const bool is_alike = same_domain(a, b) && a->reduced == b->reduced;
+    if (!is_alike && !is_map_of_rows(graph, a, b)) return 0;
     if (a->member_count + b->member_count > WB_MOST_MEMBERS) return 0;
     /* a unit that reads the other one through a view cannot be merged with it */
     if (wb_unit_reads_view(&graph->units, into, from) ||

@@ -328,19 +328,36 @@ static int32_t lower_reduce(lowering *l, const wb_array *node, const int32_t *in
     return half ? wb_cast_value(&l->out, sum, (wb_dtype)node->dtype) : sum;
 }
 
-static int32_t lower_list(lowering *l, const wb_array *node, const int32_t *inputs,
-                          wb_value_kind kind) {
-    wb_value v = wb_blank_value(node, kind);
+static int32_t lower_join(lowering *l, const wb_array *node, const int32_t *inputs) {
+    wb_value v = wb_blank_value(node, WB_VALUE_JOIN);
     v.ninputs = node->ninputs;
     int32_t *list = input_list(&v);
     if (!list) return -1;
     for (int i = 0; i < node->ninputs; i++) list[i] = inputs[i];
-    if (kind == WB_VALUE_VIEW && wb_stands_for(&l->out, inputs[0], &v) &&
-        node->op != WB_OP_permute && node->op != WB_OP_slice)
-        return inputs[0];
-    if (kind != WB_VALUE_VIEW || layout_of_view(l, &v)) return wb_add_value(&l->out, v);
-    wb_release(v.input_list);
-    return -1;
+    return wb_add_value(&l->out, v);
+}
+
+/* A leaf that is cast before it is reshaped is reshaped first: so a norm's gain, which has one
+ * dimension, is cast in the program that uses it, and not in one of its own. -1: x is no such
+ * cast. */
+static int32_t leaf_of_cast(const lowering *l, int32_t x) {
+    const wb_value *v = value_at(l, x);
+    if (v->kind != WB_VALUE_ELEMENT || v->op != WB_OP_cast) return -1;
+    const wb_value *leaf = value_at(l, v->small_inputs[0]);
+    const bool is_alike =
+        leaf->ndim == v->ndim && memcmp(leaf->sizes, v->sizes, sizeof *v->sizes * v->ndim) == 0;
+    return leaf->kind == WB_VALUE_LEAF && is_alike ? v->small_inputs[0] : -1;
+}
+
+static int32_t lower_view(lowering *l, const wb_array *node, int32_t input) {
+    wb_value v = wb_blank_value(node, WB_VALUE_VIEW);
+    if (wb_stands_for(&l->out, input, &v) && node->op != WB_OP_permute && node->op != WB_OP_slice)
+        return input;
+    const int32_t leaf = node->op == WB_OP_reshape ? leaf_of_cast(l, input) : -1;
+    v.ninputs = 1, v.small_inputs[0] = leaf >= 0 ? leaf : input;
+    if (leaf >= 0) v.dtype = value_at(l, leaf)->dtype;
+    const int32_t view = layout_of_view(l, &v) ? wb_add_value(&l->out, v) : -1;
+    return leaf >= 0 ? wb_round_value(&l->out, view, (wb_dtype)node->dtype) : view;
 }
 
 static int32_t lower_leaf(lowering *l, const wb_array *node, int32_t tape) {
@@ -409,10 +426,10 @@ static int32_t lower_inputs(lowering *l, const wb_array *node, int32_t tape) {
         value = lower_element(l, node, inputs);
         break;
     case WB_KIND_VIEW:
-        value = lower_list(l, node, inputs, WB_VALUE_VIEW);
+        value = lower_view(l, node, inputs[0]);
         break;
     case WB_KIND_JOIN:
-        value = lower_list(l, node, inputs, WB_VALUE_JOIN);
+        value = lower_join(l, node, inputs);
         break;
     case WB_KIND_REDUCE:
         value = lower_reduce(l, node, inputs);
