@@ -486,6 +486,9 @@ bool wb_graph_fuse(wb_graph *graph) {
     for (int32_t v = 0; done && v < graph->count; v++) done = make_unit(&f, v);
     wb_release(f.phases);
     wb_release(f.members);
-    if (done && graph->fuse) done = wb_graph_sink(graph);
+    if (done && graph->fuse) {
+        done = wb_graph_sink(graph) && wb_graph_rematerialise(graph);
+        if (done) wb_graph_set_phases(graph);
+    }
     return done && wb_graph_store(graph) && wb_units_list_needs(graph);
 }

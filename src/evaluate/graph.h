@@ -119,7 +119,7 @@ typedef struct wb_graph {
     bool fuse;
     bool explain; /* WEBER_DEBUG=plan */
     /* lower.c, values.c and separate.c, through wb_values */
-    const wb_value *values;
+    const wb_value *values; /* remat.c adds some */
     int64_t count;
     const wb_layout *layouts; /* layouts of the values that are not dense */
     int64_t layout_count;
@@ -338,6 +338,13 @@ int wb_phases_with(const wb_graph *graph, const wb_unit *u, const wb_value *v, i
 
 /* Moves each value that only one program uses into that program. False when out of memory. */
 bool wb_graph_sink(wb_graph *graph);
+/* The phases of all programs, from their members. */
+void wb_graph_set_phases(wb_graph *graph);
+
+/* ---- remat.c ---- */
+
+/* Lets programs compute cheap values that they would load. False when out of memory. */
+bool wb_graph_rematerialise(wb_graph *graph);
 
 /* ---- store.c ---- */
 

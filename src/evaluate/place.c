@@ -30,7 +30,7 @@ static int64_t bytes_of(const wb_value *v) {
 static int64_t rounded(int64_t bytes) {
     return (bytes + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1);
 }
-static bool is_live(const wb_unit *u) { return u->merged_into < 0; }
+static bool is_live(const wb_unit *u) { return u->merged_into < 0 && u->member_count > 0; }
 
 /* ---- the memory table ---- */
 

@@ -10,6 +10,9 @@ static bool reads(const wb_graph *graph, int32_t v) { return graph->values[v].ba
 bool wb_graph_list_readers(wb_graph *graph) {
     int64_t total = 0;
     wb_readers *readers = &graph->readers;
+    wb_release(readers->start);
+    wb_release(readers->list);
+    *readers = (wb_readers){NULL, NULL};
     readers->start = wb_alloc(sizeof *readers->start * (size_t)(graph->count + 2));
     if (!readers->start) return false;
     int64_t *start = readers->start + 1; /* counted one place on: filling them moves it back */

@@ -5,7 +5,7 @@
  * user if that stores no more than before; row values, which are few, do not count. A user needs
  * what the value's unit needs already, so that no cycle can arise.
  *
- * Reads the tape's marks and values. Writes members and phases of units, and memberships. */
+ * Reads the tape's marks and values. Writes members of units, memberships, and at last phases. */
 #include "base/memory.h"
 #include "evaluate/graph.h"
 
@@ -124,6 +124,11 @@ static void set_phases(const wb_graph *graph, int32_t unit) {
     }
 }
 
+void wb_graph_set_phases(wb_graph *graph) {
+    for (int32_t u = 0; u < graph->units.count; u++)
+        if (graph->units.at[u].kind == WB_UNIT_PROGRAM) set_phases(graph, u);
+}
+
 bool wb_graph_sink(wb_graph *graph) {
     int32_t *of = wb_alloc(sizeof *of * (size_t)(graph->count + 1));
     bool done = of != NULL;
@@ -131,7 +136,5 @@ bool wb_graph_sink(wb_graph *graph) {
     for (int32_t v = (int32_t)graph->count - 1; done && v >= 0; v--)
         if (may_sink(graph, v, of)) done = sink(graph, v, of);
     wb_release(of);
-    for (int32_t u = 0; done && u < graph->units.count; u++)
-        if (graph->units.at[u].kind == WB_UNIT_PROGRAM) set_phases(graph, u);
     return done;
 }
