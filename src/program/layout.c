@@ -116,16 +116,18 @@ static void classify(wb_layout *l) {
 bool wb_access_is_dense(const wb_layout *l, int a) {
     const wb_access *access = &l->program.accesses[a];
     if (access->argument == WB_NO_VALUE || l->first_column < 0) return false;
-    return l->is_map ? l->is_linear[a] : !l->decodes && access->strides[l->first_column] == 1;
+    return l->is_map ? l->is_linear[a] : access->strides[l->first_column] == 1;
 }
 
 static int64_t size_of(const wb_access *a) { return (int64_t)wb_dtype_size((wb_dtype)a->dtype); }
 
-/* Every row of the access begins at a multiple of this many elements, if its memory does. */
+/* Every row of the access begins at a multiple of this many elements, if its memory does; and so
+ * does every run along the first dimension of the columns, where they have several. */
 static bool begins_with_piece(const wb_layout *l, const wb_access *a, int32_t piece) {
     int64_t rest = a->offset % piece;
+    if (!l->is_map && l->decodes) rest += l->program.sizes[l->first_column] % piece;
     for (int d = 0; d < l->program.ndim && !rest; d++)
-        if (!wb_is_column(l, d)) rest = a->strides[d] % piece;
+        if (!l->is_map && d != l->first_column) rest = a->strides[d] % piece;
     return rest == 0;
 }
 

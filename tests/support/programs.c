@@ -366,10 +366,11 @@ REDUCE(all_of_many, 1, WB_F32, (300000), (400000))
 REDUCE(all_of_many_i32, 1, WB_I32, (300000), (400000))
 REDUCE(few_rows_of_many, 1, WB_F32, (100000, 3), (120000, 3))
 REDUCE(few_columns_of_many, 2, WB_F32, (3, 100000), (3, 130000))
-REDUCE(outer_and_inner, 5, WB_F32, (49, 12, 16), (36, 10, 8))
+REDUCE(outer_and_inner, 5, WB_F32, (49, 12, 16), (35, 10, 8))
+REDUCE(outer_and_pieces, 5, WB_BF16, (56, 3, 40), (64, 3, 48))
 REDUCE(outer_and_inner_of_many, 5, WB_F32, (784, 3, 128), (400, 3, 200))
 REDUCE(the_middle, 2, WB_F32, (40, 30, 20), (48, 40, 10))
-REDUCE(few_in_the_middle, 10, WB_F32, (5, 50, 6, 7), (4, 40, 3, 8))
+REDUCE(few_in_the_middle, 10, WB_F32, (5, 50, 6, 7), (4, 42, 3, 8))
 REDUCE(empty_rows, 1, WB_I32, (4, 0), (9, 0))
 
 static void softmax_over(program_maker *m, uint32_t reduced, int ndim, const int64_t *sizes) {
@@ -435,7 +436,7 @@ static void norm_over(program_maker *m, uint32_t reduced, int ndim, const int64_
         norm_over(m, reduced, (int)(sizeof one / sizeof *one), variant ? other : one);             \
     }
 NORM(norm_of_rows, 1, (64, 200), (48, 100))
-NORM(norm_of_planes, 5, (49, 12, 8), (60, 13, 9))
+NORM(norm_of_planes, 5, (49, 12, 8), (61, 13, 9))
 NORM(norm_of_columns, 2, (40, 64), (50, 72))
 NORM(norm_of_long_planes, 5, (900, 3, 70), (1000, 3, 80))
 
@@ -524,6 +525,7 @@ const program_row programs[] = {
     ROW(few_rows_of_many),
     ROW(few_columns_of_many),
     ROW(outer_and_inner),
+    ROW(outer_and_pieces),
     ROW(outer_and_inner_of_many),
     ROW(the_middle),
     ROW(few_in_the_middle),
