@@ -1,4 +1,4 @@
-/* Which values programs compute again instead of loading them, and that the numbers are the same. */
+/* Which values programs compute again instead of loading them, and that the numbers stay equal. */
 #include "evaluate/small.h"
 #include "support/numbers.h"
 
