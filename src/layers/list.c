@@ -73,17 +73,18 @@ static bool check_object(const char *function, int64_t place, const void *object
 
 static bool is_number(const char *text) { return text[strspn(text, "0123456789")] == 0; }
 
-static bool check_name(const char *function, const wb_named *named, int64_t i) {
+/* In chains and their like "layers" is the list itself. */
+static bool check_name(const char *function, const wb_named *named, int64_t i, bool layers_only) {
     const char *name = named[i].name;
-    bool good =
-        name && *name && strcmp(name, "layers") != 0 && !strchr(name, '.') && !is_number(name);
+    bool good = name && *name && !(layers_only && strcmp(name, "layers") == 0) &&
+                !strchr(name, '.') && !is_number(name);
     for (int64_t k = 0; good && k < i; k++) good = strcmp(name, named[k].name) != 0;
     if (!good)
         (void)wb_fail(
             WB_ERROR_ARGUMENT,
             "%s: entry %lld cannot be named \"%s\": names differ from each other, have no dot, "
-            "are no numbers and not \"layers\"",
-            function, (long long)i + 1, name ? name : "");
+            "are no numbers%s",
+            function, (long long)i + 1, name ? name : "", layers_only ? " and not \"layers\"" : "");
     return good;
 }
 
@@ -96,7 +97,7 @@ static const void *list_in(const wb_contents *contents) {
 static bool check_contents(const char *function, const wb_contents *contents, bool layers_only) {
     if (!wb_check_list(function, contents->count, list_in(contents))) return false;
     for (int64_t i = 0; i < contents->count; i++) {
-        if (contents->named && !check_name(function, contents->named, i)) return false;
+        if (contents->named && !check_name(function, contents->named, i, layers_only)) return false;
         if (!check_object(function, i + 1, object_at(contents, i), layers_only)) return false;
     }
     return true;
@@ -180,7 +181,8 @@ wb_layer *wb_container_new(const char *function, const wb_layer_class *layer_cla
 static bool has_names(const wb_layer_list *list) { return list->count > 0 && list->items[0].name; }
 
 /* The names of the list and the new one, as check_name wants them. */
-static bool check_new_name(const char *function, const wb_layer_list *list, const char *name) {
+static bool check_new_name(const char *function, const wb_layer_list *list, const char *name,
+                           bool layers_only) {
     const wb_named last = {.name = name};
     bool is_there = false;
     for (int64_t i = 0; name && i < list->count; i++)
@@ -192,13 +194,15 @@ static bool check_new_name(const char *function, const wb_layer_list *list, cons
                       name ? "no names, so the new one must have none"
                            : "names, so the new one needs one");
     else
-        return !name || check_name(function, &last, 0);
+        return !name || check_name(function, &last, 0, layers_only);
     return false;
 }
 
-static bool append(const char *function, wb_layer_list *list, const char *name, void *object) {
+static bool append(const char *function, wb_layer_list *list, const char *name, void *object,
+                   bool layers_only) {
     wb_layer_list longer = {NULL, 0};
-    if (!check_new_name(function, list, name) || !wb_list_new(&longer, list->count + 1))
+    if (!check_new_name(function, list, name, layers_only) ||
+        !wb_list_new(&longer, list->count + 1))
         return false;
     wb_layer_item *item = &longer.items[list->count];
     if ((name && !(item->name = wb_copy_text(name))) ||
@@ -220,7 +224,7 @@ bool wb_list_extend(const char *function, wb_layer_list *list, const char *name,
                     bool layers_only) {
     const wb_contents contents = {.count = 1, .objects = &object};
     if (check_object(function, list->count + 1, object, layers_only) &&
-        append(function, list, name, object))
+        append(function, list, name, object, layers_only))
         return true;
     release_contents(&contents);
     return false;
