@@ -241,7 +241,14 @@ static PyObject *layer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return layer ? py_wrap_layer(layer) : py_raise();
 }
 
+/* The entry of this name or, in a list without names, at this place; NULL: none. */
 static const wb_layer_item *item_of(const wb_layer_list *list, PyObject *name) {
+    if (PyLong_Check(name)) {
+        const Py_ssize_t i = PyLong_AsSsize_t(name);
+        if (i == -1) PyErr_Clear();
+        return i >= 0 && i < list->count ? &list->items[i] : NULL;
+    }
+    if (!PyUnicode_Check(name)) return NULL;
     const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
     if (!text) PyErr_Clear(); /* half of a pair of surrogates: no entry has such a name */
     for (int64_t i = 0; text && i < list->count; i++)
@@ -255,21 +262,42 @@ static const wb_array *state_in(const wb_layer_item *item) {
                : NULL;
 }
 
-/* _member(module, name): the layer or array of that name, NotImplemented: there is none. */
+/* The array of an entry; its path is its name, or its number from 1. */
+static wb_array *array_of(wb_layer *layer, const wb_layer_list *list, const wb_layer_item *item) {
+    PyObject *path = item->name ? PyUnicode_FromString(item->name)
+                                : PyUnicode_FromFormat("%zd", (Py_ssize_t)(item - list->items) + 1);
+    PyObject *whole = path && state_in(item) ? PyUnicode_FromFormat("%U.value", path)
+                      : path                 ? Py_NewRef(path)
+                                             : NULL;
+    const char *text = whole ? PyUnicode_AsUTF8AndSize(whole, NULL) : NULL;
+    wb_array *x = text ? wb_get(layer, text) : NULL;
+    Py_XDECREF(path), Py_XDECREF(whole);
+    return x;
+}
+
+/* _member(module, name): the layer or array of that name or place; NotImplemented: none. */
 static PyObject *member(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     (void)module, (void)nargs;
     if (!py_open()) return NULL;
     Module *m = module_of(args[0]);
     const wb_layer_item *item = m ? item_of(&m->members, args[1]) : NULL;
     if (!item) return py_give_object(Py_NewRef(Py_NotImplemented));
-    const bool is_state = state_in(item);
-    if (item->layer && !is_state) return py_give(Layer_type, wb_keep_layer(item->layer));
-    const size_t bytes = strlen(item->name) + sizeof ".value";
-    char *path = PyMem_Malloc(bytes);
-    if (path) (void)snprintf(path, bytes, "%s%s", item->name, is_state ? ".value" : "");
-    wb_array *x = path ? wb_get(of(args[0]), path) : ((void)PyErr_NoMemory(), NULL);
-    PyMem_Free(path);
-    return py_give_array(x);
+    if (item->layer && !state_in(item)) return py_give(Layer_type, wb_keep_layer(item->layer));
+    return py_give_array(array_of(of(args[0]), &m->members, item));
+}
+
+/* _names(module): the names of its layers and arrays, None for those without. */
+static PyObject *names(PyObject *module, PyObject *self) {
+    (void)module;
+    const Module *m = module_of(self);
+    PyObject *list = PyList_New(0);
+    for (int64_t i = 0; m && list && i < m->members.count; i++) {
+        const char *text = m->members.items[i].name;
+        PyObject *name = text ? PyUnicode_FromString(text) : Py_NewRef(Py_None);
+        if (!name || PyList_Append(list, name) < 0) Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    return list;
 }
 
 static wb_layer *new_state(wb_array *value) {
@@ -286,7 +314,8 @@ static bool contains(wb_layer *layer, const wb_layer *wanted) {
 
 /* A reference that wb_list_append takes over; it does not where the layer contains the list's. */
 static wb_layer *to_append(PyObject *o, const wb_layer *module) {
-    return contains(py_layer(o), module) ? py_layer(o) : py_layer_reference(o);
+    const bool is_cycle = PyObject_TypeCheck(o, Layer_type) && contains(py_layer(o), module);
+    return is_cycle ? py_layer(o) : py_layer_reference(o);
 }
 
 /* Optimisers have the addresses of what they train: what a Module had stays as long as itself. */
@@ -302,7 +331,7 @@ static void keep_replaced(Module *m, wb_layer *before) {
  * exchanged. */
 static PyObject *replace_layer(PyObject *self, const wb_layer_item *item, PyObject *o) {
     Module *m = module_of(self);
-    const bool is_cycle = contains(py_layer(o), of(self));
+    const bool is_cycle = PyObject_TypeCheck(o, Layer_type) && contains(py_layer(o), of(self));
     if (is_cycle) PyErr_SetString(PyExc_ValueError, "a layer cannot contain itself");
     if (PyErr_Occurred()) return py_fail();
     wb_layer *fresh = wb_layer_new(m->layer.class_);
@@ -324,17 +353,18 @@ static PyObject *replace_layer(PyObject *self, const wb_layer_item *item, PyObje
     return PyErr_Occurred() ? py_fail() : py_give_status(WB_OK);
 }
 
-/* _append(module, name, object, is_state) */
+/* _append(module, name, object, is_state): a new entry, or another layer in the place of one; in
+ * LayerLists the name is None, or a place. */
 static PyObject *append(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     (void)module, (void)nargs;
     if (!py_open()) return NULL;
-    const char *name = py_text(args[1]);
-    if (!name) return py_fail();
     Module *m = module_of(args[0]);
     const wb_layer_item *item = m ? item_of(&m->members, args[1]) : NULL;
     if (item && item->layer) return replace_layer(args[0], item, args[2]);
+    const char *name = args[1] == Py_None ? NULL : py_text(args[1]);
+    if (PyErr_Occurred()) return py_fail();
     void *object;
-    if (PyObject_TypeCheck(args[2], Layer_type))
+    if (PyObject_TypeCheck(args[2], Layer_type) || PyCallable_Check(args[2]))
         object = to_append(args[2], of(args[0]));
     else if (py_truth(args[3]))
         object = new_state(py_array(args[2]));
@@ -616,6 +646,7 @@ static PyMethodDef functions[] = {
      "make its layers. Returns cls: a decorator."},
     FAST("_member", member, NULL),
     FAST("_append", append, NULL),
+    {"_names", names, METH_O, NULL},
     FAST("_chain_named", chain_named, NULL),
     FAST("_tree_named", tree_named, NULL),
     FAST("map_model", map_model,

@@ -210,6 +210,11 @@ static PyObject *setup(PyObject *module, PyObject *const *args, Py_ssize_t nargs
     const py_signature signature = {"setup", names, SETUP_MEMBERS + 1, 2, 2};
     PyObject *a[SETUP_MEMBERS + 1];
     if (!py_bind(&signature, args, nargs, kwnames, a)) return NULL;
+    if (PyObject_TypeCheck(a[1], Layer_type)) {
+        PyObject *checked = PyObject_CallMethod(a[1], "_check_lists", NULL);
+        if (!checked) return NULL;
+        Py_DECREF(checked);
+    }
     if (!py_open()) return NULL;
     wb_setup_desc desc = WB_DESC(setup, WB_NO_MORE);
     desc.rule = py_rule(a[0]);

@@ -132,11 +132,6 @@ def test_modules():
         m[0].scale = wb.zeros(4)
     with pytest.raises(TypeError, match="Module"):
         wb.Layer()
-    with pytest.raises(TypeError, match="Chain"):
-        class Listed(wb.Module):
-            def __init__(self):
-                self.layers = [wb.Dense(1, 1)]
-        Listed()
     with pytest.raises(NotImplementedError):
         class Nothing(wb.Module):
             pass

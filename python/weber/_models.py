@@ -1,6 +1,7 @@
 """Layers in Python, models, loaders."""
 import json
-from typing import Any, Callable, Optional, Sequence
+import operator
+from typing import Any, Callable, Iterable, Iterator, Optional, Sequence
 
 from . import _hints, _weber
 from ._weber import Array, Layer, Loader, array
@@ -28,7 +29,8 @@ class Module(Layer):
             def forward(self, x):
                 return self.scale * self.dense(x)
 
-    Layers and Parameters that are attributes are found by optimisers, files, and copies. Other attributes are copied with the layer.
+    Layers and Parameters that are attributes are found by optimisers, files, and copies, also those in lists and dicts, which become
+    a LayerList and a LayerDict: self.blocks = [wb.Dense(n, n) for _ in range(3)]. Other attributes are copied with the layer.
     For a file to name the class (load_model), write @wb.register above it.
     """
 
@@ -40,14 +42,14 @@ class Module(Layer):
     forward: Callable[..., Any]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        old = None if name.startswith("__") else _weber._member(self, name)
-        if old is None or old is NotImplemented:
+        if name.startswith("__"):  # the dict that all objects for the layer share
+            return object.__setattr__(self, name, value)
+        old = _weber._member(self, name)
+        if _has_layers(value):
+            value = _container(value)
+        if old is NotImplemented:
             if isinstance(value, Parameter):
                 _weber._append(self, name, value.value, isinstance(value, State))
-            elif isinstance(value, (list, tuple, dict)) and any(
-                isinstance(v, (Layer, Parameter)) for v in (value.values() if isinstance(value, dict) else value)
-            ):
-                raise TypeError("layers in a %s are not found by optimisers and files: make a Chain or a tree of them" % type(value).__name__)
             elif isinstance(value, Layer):
                 _weber._append(self, name, value, False)
             else:
@@ -73,8 +75,162 @@ setattr(Module, "forward", _no_forward)
 Module._class = _weber._new_class(Module)
 
 
+def _has_layers(value: Any) -> bool:
+    """Whether it is a list or dict with layers or Parameters, however deep."""
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return False
+    return any(isinstance(v, (Layer, Parameter)) or _has_layers(v) for v in value)
+
+
+def _container(value: Any) -> Layer:
+    return LayerDict(value) if isinstance(value, dict) else LayerList(value)
+
+
+class _Container(Module):
+    """What LayerList and LayerDict share: entries instead of attributes."""
+
+    def _put(self, key: Any, value: Any) -> None:
+        """A new entry, or another one in the place of one."""
+        old = _weber._member(self, key)
+        if _has_layers(value):
+            value = _container(value)
+        if isinstance(old, Array):
+            path = str(key + 1 if isinstance(key, int) else key)
+            self[path if path in self.parameters() else path + ".value"] = value.value if isinstance(value, Parameter) else value
+        elif isinstance(value, Parameter) and old is NotImplemented:
+            _weber._append(self, key, value.value, isinstance(value, State))
+        elif isinstance(value, Layer) or callable(value):
+            _weber._append(self, key, value, False)
+        else:
+            wanted = "a layer, a function or a Parameter" if old is NotImplemented else "a layer or a function"
+            raise TypeError("an entry of a %s is %s, got %r" % (type(self).__name__, wanted, type(value)))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, (Layer, Parameter)):
+            raise TypeError("layers of a %s are entries, not attributes" % type(self).__name__)
+        super().__setattr__(name, value)
+
+    def __len__(self) -> int:
+        return len(_weber._names(self))
+
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("entries of a %s stay: set the attribute anew, model.blocks = [model.blocks[0]]" % type(self).__name__)
+
+    def pop(self, *key: Any) -> Any:
+        del self[key]
+
+    def forward(self, *arrays: Any) -> Any:
+        raise NotImplementedError("a %s is not called: call its layers; a Chain calls them one after another" % type(self).__name__)
+
+
+class LayerList(_Container):
+    """Layers and Parameters in a list, as PyTorch's ModuleList: what a list becomes that is an attribute of a Module.
+
+    It is indexed and sliced as a list is, and grows by append and extend. Paths count from 1: "blocks.1.weight". An optimiser
+    trains what the model had when the optimiser was made.
+    """
+
+    def __init__(self, entries: Iterable[Any] = ()) -> None:
+        self.extend(entries)
+
+    def append(self, value: Any) -> None:
+        self._put(None, value)
+
+    def extend(self, values: Iterable[Any]) -> None:
+        for value in values:
+            self.append(value)
+
+    def insert(self, index: int, value: Any) -> None:
+        del self[index]
+
+    def _place(self, key: Any) -> int:
+        place, count = operator.index(key), len(self)
+        if not -count <= place < count:
+            raise IndexError("entry %d of %d" % (place, count))
+        return place % count
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return [self[i] for i in range(*key.indices(len(self)))]
+        return super().__getitem__(key) if isinstance(key, str) else _weber._member(self, self._place(key))
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(key, str):
+            super().__setitem__(key, value)
+        else:
+            self._put(self._place(key), value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (_weber._member(self, i) for i in range(len(self)))
+
+    def __contains__(self, value: Any) -> bool:
+        return any(value is v or (isinstance(v, Layer) and v == value) for v in self)
+
+
+class LayerDict(_Container):
+    """Layers and Parameters by name, as PyTorch's ModuleDict: what a dict becomes that is an attribute of a Module.
+
+    Names have no dot and are no numbers. Paths have them: "heads.left.weight".
+    """
+
+    def __init__(self, entries: Any = ()) -> None:
+        self.update(entries)
+
+    def update(self, entries: Any) -> None:
+        for name, value in dict(entries).items():
+            self[name] = value
+
+    def __getitem__(self, key: Any) -> Any:
+        value = _weber._member(self, key) if isinstance(key, str) else NotImplemented
+        if value is not NotImplemented:
+            return value
+        if isinstance(key, str) and "." in key:
+            return super().__getitem__(key)
+        raise KeyError(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not isinstance(key, str):
+            raise TypeError("names of layers are texts, got %r" % (key,))
+        if "." in key and key in self.parameters(True):
+            super().__setitem__(key, value)
+        else:
+            self._put(key, value)
+
+    def keys(self) -> list[str]:
+        names: list[str] = _weber._names(self)
+        return names
+
+    def values(self) -> list[Any]:
+        return [self[name] for name in self.keys()]
+
+    def items(self) -> list[tuple[str, Any]]:
+        return [(name, self[name]) for name in self.keys()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self.keys()
+
+
+for _class in (LayerList, LayerDict):
+    _weber.register(_class)
+
+
+def _check_lists(model: Any) -> None:
+    """Layers that were appended to a list which had none when it became an attribute are found by nothing."""
+    for path, layer in model.modules().items() if isinstance(model, Layer) else ():
+        for name, value in vars(layer).items() if isinstance(layer, Module) else ():
+            if name != "__replaced" and _has_layers(value):
+                raise TypeError("%s of %s is a plain %s, which was without layers when it was set, so that layers in it are not found: begin with %s()" % (
+                    name, path or "the model", type(value).__name__, "weber.LayerDict" if isinstance(value, dict) else "weber.LayerList"))
+
+
 def _settings(model: Any) -> str:
     """The attributes of layers in Python that JSON can hold, by path: in files beside the model."""
+    _check_lists(model)
     found = {}
     for path, layer in model.modules().items() if isinstance(model, Layer) else ():
         values = {}
@@ -188,7 +344,7 @@ def _html(self: Layer) -> str:
     return "<table><tr><th>path</th><th>layer</th><th>parameters</th></tr>%s</table>" % "".join(cells)
 
 
-for _name, _value in {"_repr_html_": _html, "__copy__": _clone, "__deepcopy__": _clone, "clone": _clone, "to": lambda self, device: _weber.to(self, device)}.items():
+for _name, _value in {"_repr_html_": _html, "__copy__": _clone, "__deepcopy__": _clone, "clone": _clone, "_check_lists": _check_lists, "to": lambda self, device: _weber.to(self, device)}.items():
     setattr(Layer, _name, _value)
 
-__all__ = ["Parameter", "State", "Module", "Chain", "tree", "DataLoader", "outputsize", "splitobs"]
+__all__ = ["Parameter", "State", "Module", "LayerList", "LayerDict", "Chain", "tree", "DataLoader", "outputsize", "splitobs"]
