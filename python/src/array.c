@@ -513,6 +513,11 @@ static PyMethodDef functions[] = {
      "for wb.float64 and others, in this type."},
     {"_set", (PyCFunction)(void *)set, METH_FASTCALL, NULL},
     {"_from_dlpack", py_from_dlpack, METH_O, NULL},
+    {"from_arrow", py_from_arrow, METH_O,
+     "from_arrow($module, column)\n--\n\nA column of pandas, polars, pyarrow or DuckDB (an object "
+     "with __arrow_c_array__ or __arrow_c_stream__) as an Array; a table is a dict of Arrays. "
+     "Numbers without nulls share their memory if they lie in one piece; several chunks, bools and "
+     "integers of types that Weber lacks are copied."},
     {NULL, NULL, 0, NULL}};
 
 static PyMethodDef own_methods[] = {

@@ -226,7 +226,7 @@ typedef struct py_function_row {
 extern const py_function_row py_activations[], py_inits[], py_connections[];
 bool py_add_arguments(PyObject *module);
 
-/* ---- array.c, index.c, exchange.c ---- */
+/* ---- array.c, index.c, exchange.c, arrow.c ---- */
 
 extern PyMethodDef py_generated[], py_array_methods[];
 PyObject *py_method(PyObject *(*function)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *),
@@ -251,13 +251,20 @@ PyObject *py_subscript(PyObject *self, PyObject *key);
 /* x with the elements at the key replaced. */
 wb_array *py_replaced(wb_array *x, PyObject *key, wb_array *y);
 
-/* An array of anything: what exports a buffer or __array__, a number, a list. dtype: of numbers and
- * lists, -1 for the usual one; arrays and buffers keep theirs. */
+/* Integers of types that Weber lacks, in the next one that holds them: int8, int16 and uint16 in
+ * int32; uint32 and uint64 in int64. NULL: another format, or, with an exception, numbers above. */
+wb_array *py_of_other_integers(const Py_buffer *view, const int64_t *sizes);
+/* An array of anything: what exports a buffer, __array__ or Arrow's interface, a number, a list.
+ * dtype: of numbers and lists, -1 for the usual one; arrays and buffers keep theirs. */
 wb_array *py_array_of(PyObject *o, bool copies, int dtype);
 int py_array_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void py_array_releasebuffer(PyObject *self, Py_buffer *view);
 extern PyMethodDef py_exchange_methods[];
 PyObject *py_from_dlpack(PyObject *module, PyObject *o);
+/* Whether it has Arrow's interface, and its column without a copy, in the current scope. */
+bool py_is_arrow(PyObject *o);
+wb_array *py_of_arrow(PyObject *o);
+PyObject *py_from_arrow(PyObject *module, PyObject *o);
 
 /* ---- model.c, derivatives.c, train.c, data.c, files.c, tools.c ---- */
 

@@ -31,9 +31,7 @@ static int dtype_of_format(const char *format, Py_ssize_t itemsize) {
     }
 }
 
-/* Integers of types that Weber lacks, in the next one that holds them: int8, int16 and uint16 in
- * int32; uint32 and uint64 in int64. NULL: another format, or, with an exception, numbers above. */
-static wb_array *of_other_integers(const Py_buffer *view, const int64_t *sizes) {
+wb_array *py_of_other_integers(const Py_buffer *view, const int64_t *sizes) {
     const char *format = view->format ? view->format : "B";
     if (*format == '@' || *format == '=' || *format == '<') format++;
     const bool is_signed = format[0] == 'b' || format[0] == 'h';
@@ -96,7 +94,7 @@ static wb_array *of_buffer(PyObject *o, bool copies) {
     if (dtype >= 0 && !copies)
         return wb_borrow_make((wb_dtype)dtype, view->buf, view_is_unused, view, view->ndim, sizes);
     x = dtype >= 0 ? wb_from_make((wb_dtype)dtype, view->buf, view->ndim, sizes)
-                   : of_other_integers(view, sizes);
+                   : py_of_other_integers(view, sizes);
     if (!x && !PyErr_Occurred() && !wb_failed())
         PyErr_Format(PyExc_TypeError,
                      "there is no element type for a buffer of format '%s'; convert it first",
@@ -244,6 +242,9 @@ wb_array *py_array_of(PyObject *o, bool copies, int dtype) {
         a = PySequence_List(o);
     } else if (PyObject_HasAttrString(o, "__array__")) {
         a = PyObject_CallMethod(o, "__array__", NULL);
+    } else if (py_is_arrow(o)) {
+        wb_array *x = py_of_arrow(o);
+        return x && copies ? wb_copy(x) : x;
     } else if (PyIndex_Check(o)) {
         a = PyNumber_Index(o);
     } else if (PyObject_HasAttrString(o, "__float__")) {
