@@ -26,6 +26,16 @@ def test_dqn():
     assert run("dqn.py", "30") > 5
 
 
+def test_tabular():
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")  # pandas' columns by Arrow
+    assert run("tabular.py", "10") > 0.95
+
+
+def test_server():
+    assert run("server.py")
+
+
 def test_guides():
     found = run("guides.py")
     assert found["loss"] < 1e-3 and found["accuracy"] > 0.9 and found["distributed"] < 0.1
