@@ -13,6 +13,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "weber"))
 
 import tables  # noqa: E402
+import _examples  # noqa: E402
 import _words  # noqa: E402
 
 LIMITS = {"WB_MAX_DIMS": 8}
@@ -469,7 +470,9 @@ class Generator:
                       "    return py_method(py_%s, self, args, nargs, kwnames);" % c, "}"]
         lines += ["PyMethodDef py_array_methods[] = {"]
         lines += ["    {%s, (PyCFunction)(void *)method_%s, METH_FASTCALL | METH_KEYWORDS, NULL}," % (quoted(n), c) for n, c in self.array_methods]
-        lines += ["    {NULL, NULL, 0, NULL}};"] + activations + inits + connections
+        lines += ["    {NULL, NULL, 0, NULL}};", "const py_example py_examples[] = {"]
+        lines += ["    {%s, %s}," % (quoted(n), quoted(text)) for n, text in _examples.EXAMPLES.items()]
+        lines += ["    {NULL, NULL}};"] + activations + inits + connections
         with open(path, "w", encoding="utf-8") as out:
             out.write("\n".join(lines) + "\n")
 

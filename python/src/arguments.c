@@ -616,5 +616,5 @@ bool py_add_arguments(PyObject *module) {
         if (!name || PyModule_AddObjectRef(module, row->name, name) < 0) return false;
         Py_DECREF(name);
     }
-    return PyModule_AddFunctions(module, functions) == 0;
+    return py_add_functions(module, functions);
 }

@@ -589,5 +589,5 @@ bool py_add_array(PyObject *module) {
         {0, NULL}};
     Array_type =
         py_new_type(module, "weber.Array", sizeof(Array), Py_TPFLAGS_DISALLOW_INSTANTIATION, slots);
-    return Array_type && PyModule_AddFunctions(module, functions) == 0;
+    return Array_type && py_add_functions(module, functions);
 }

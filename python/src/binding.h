@@ -286,6 +286,13 @@ wb_layer *py_function_layer(PyObject *function);
 
 /* ---- module.c ---- */
 
+/* Adds the functions to the module, with the examples of weber/_examples.py. */
+bool py_add_functions(PyObject *module, PyMethodDef *functions);
+typedef struct py_example {
+    const char *name, *text;
+} py_example;
+extern const py_example py_examples[];
+
 PyTypeObject *py_new_type(PyObject *module, const char *name, size_t bytes, unsigned flags,
                           PyType_Slot *slots);
 /* The type's weakrefs are at this offset of its objects; for Py_tp_members. */

@@ -190,5 +190,5 @@ bool py_add_context(PyObject *module) {
     context = wb_context_new();
     if (!context) return py_raise();
     (void)pthread_atfork(NULL, NULL, after_fork);
-    return PyModule_AddFunctions(module, functions) == 0;
+    return py_add_functions(module, functions);
 }

@@ -298,5 +298,5 @@ bool py_add_data(PyObject *module) {
     const unsigned flags = Py_TPFLAGS_DISALLOW_INSTANTIATION;
     Loader_type = py_new_type(module, "weber.Loader", sizeof(Loader), flags, loader);
     Batches_type = py_new_type(module, "weber.Batches", sizeof(Batches), flags, batches);
-    return Loader_type && Batches_type && PyModule_AddFunctions(module, functions) == 0;
+    return Loader_type && Batches_type && py_add_functions(module, functions);
 }

@@ -260,4 +260,4 @@ static PyMethodDef functions[] = {
     FAST("_along", along, NULL),
     {NULL, NULL, 0, NULL}};
 
-bool py_add_derivatives(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool py_add_derivatives(PyObject *module) { return py_add_functions(module, functions); }

@@ -78,7 +78,7 @@ static PyMethodDef functions[] = {{"_set_translator", set_translator, METH_O, NU
                                   {NULL, NULL, 0, NULL}};
 
 bool py_add_errors(PyObject *module) {
-    if (PyModule_AddFunctions(module, functions) < 0) return false;
+    if (!py_add_functions(module, functions)) return false;
     error_type = PyErr_NewExceptionWithDoc("weber.Error", "The base of all of Weber's errors.",
                                            PyExc_RuntimeError, NULL);
     if (!error_type || PyModule_AddObjectRef(module, "Error", error_type) < 0) return false;

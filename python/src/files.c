@@ -190,4 +190,4 @@ static PyMethodDef functions[] = {FAST("_save", save),
                                   FAST("_checkpoint_load", checkpoint_load),
                                   {NULL, NULL, 0, NULL}};
 
-bool py_add_files(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool py_add_files(PyObject *module) { return py_add_functions(module, functions); }

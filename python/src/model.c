@@ -691,6 +691,6 @@ bool py_add_model(PyObject *module) {
         {Py_sq_item, layer_element},
         {0, NULL}};
     Layer_type = py_new_type(module, "weber.Layer", sizeof(Layer), Py_TPFLAGS_BASETYPE, slots);
-    if (!Layer_type || PyModule_AddFunctions(module, functions) < 0) return false;
+    if (!Layer_type || !py_add_functions(module, functions)) return false;
     return wb_register_layer(&State_functor) == WB_OK || py_raise();
 }

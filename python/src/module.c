@@ -1,4 +1,6 @@
 /* The module weber._weber: its types, and what calls return. */
+#include <stdlib.h>
+
 #include "binding.h"
 
 PyTypeObject *Optimiser_type, *Gradients_type, *Schedule_type, *Loader_type, *Rule_type,
@@ -215,6 +217,22 @@ static PyMethodDef functions[] = {{"_set_device", set_device, METH_O, NULL},
                                   {"_get_device", get_device, METH_O, NULL},
                                   {NULL, NULL, 0, NULL}};
 
+/* The docstring of a function, with its example, as long as the interpreter is there. */
+static const char *with_example(const PyMethodDef *f) {
+    int i = 0;
+    while (py_examples[i].name && strcmp(py_examples[i].name, f->ml_name) != 0) i++;
+    if (!py_examples[i].name || !f->ml_doc) return f->ml_doc;
+    const size_t bytes = strlen(f->ml_doc) + strlen(py_examples[i].text) + sizeof "\n\n";
+    char *doc = malloc(bytes);
+    if (doc) (void)snprintf(doc, bytes, "%s\n\n%s", f->ml_doc, py_examples[i].text);
+    return doc ? doc : f->ml_doc;
+}
+
+bool py_add_functions(PyObject *module, PyMethodDef *functions) {
+    for (PyMethodDef *f = functions; f->ml_name; f++) f->ml_doc = with_example(f);
+    return PyModule_AddFunctions(module, functions) == 0;
+}
+
 static bool add_types(PyObject *m) {
     static PyMemberDef weak[] = {PY_WEAK_AT(Handle), {NULL, 0, 0, 0, NULL}};
     PyType_Slot schedule[] = {{Py_tp_dealloc, py_handle_dealloc},
@@ -256,7 +274,7 @@ PyMODINIT_FUNC PyInit__weber(void) {
     if (!py_add_errors(m) || !py_add_context(m) || !add_types(m) || !py_add_arguments(m) ||
         !py_add_array(m) || !py_add_model(m) || !py_add_derivatives(m) || !py_add_train(m) ||
         !py_add_data(m) || !py_add_files(m) || !py_add_tools(m) ||
-        PyModule_AddFunctions(m, functions) < 0 || PyModule_AddFunctions(m, py_generated) < 0 ||
+        !py_add_functions(m, functions) || !py_add_functions(m, py_generated) ||
         PyModule_AddStringConstant(m, "__version__", WEBER_VERSION) < 0) {
         Py_DECREF(m);
         return NULL;

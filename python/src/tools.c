@@ -402,4 +402,4 @@ static PyMethodDef functions[] = {
      "rank 0."},
     {NULL, NULL, 0, NULL}};
 
-bool py_add_tools(PyObject *module) { return PyModule_AddFunctions(module, functions) == 0; }
+bool py_add_tools(PyObject *module) { return py_add_functions(module, functions); }

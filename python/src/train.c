@@ -589,5 +589,5 @@ bool py_add_train(PyObject *module) {
     const unsigned flags = Py_TPFLAGS_DISALLOW_INSTANTIATION;
     Optimiser_type = py_new_type(module, "weber.Optimiser", sizeof(Handle), flags, optimiser);
     Gradients_type = py_new_type(module, "weber.Gradients", sizeof(Handle), flags, gradients);
-    return Optimiser_type && Gradients_type && PyModule_AddFunctions(module, functions) == 0;
+    return Optimiser_type && Gradients_type && py_add_functions(module, functions);
 }

@@ -23,9 +23,13 @@ from ._files import *  # noqa: F401,F403
 from ._tools import *  # noqa: F401,F403
 from ._derivatives import *  # noqa: F401,F403
 from ._weber import max, min, sum, any, all, abs  # noqa: F401,A004  (after the stars: these names are Python's, too)
-from . import _hints, _words
+from . import _examples, _hints, _words
 
 _weber._set_translator(_words.message)
+
+for _name, _text in _examples.EXAMPLES.items():  # those of functions in C are there already
+    if not (vars()[_name].__doc__ or "").endswith(_text):
+        vars()[_name].__doc__ = "%s\n\n%s" % (vars()[_name].__doc__, _text)
 
 __version__ = _weber.__version__
 
