@@ -92,6 +92,23 @@ def test_lists_grow_and_change():
     assert "empty.1.1.weight" in m.parameters() and type(m.empty[0]) is wb.LayerList
 
 
+@pytest.mark.parametrize("by_step", [True, False])
+def test_an_optimiser_follows_the_lists(by_step):
+    m, x = Listed(1), wb.normal((4, 3))
+    loss = lambda m, x: (m(x) ** 2).sum()  # noqa: E731
+    o = wb.setup(wb.Adam(0.01), m)
+    wb.train_step(loss, m, o, x)
+    wb.freeze(o, "heads.left.weight")
+    m.layers.append(wb.Dense(3, 3))
+    m.layers[0] = wb.Dense(3, 3)
+    before = {path: a.tolist() for path, a in m.parameters().items()}
+    if by_step:
+        wb.train_step(loss, m, o, x)
+    else:
+        wb.update(o, m, wb.withgradient(loss, m, x)[1])
+    assert [path for path, a in m.parameters().items() if a.tolist() == before[path]] == ["heads.left.weight"]
+
+
 def test_what_lists_refuse():
     m = Listed()
     for act, words in ((lambda: m.layers.append(3), "a layer, a function or a Parameter"), (lambda: m.layers.pop(), "set the attribute anew"),

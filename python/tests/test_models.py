@@ -400,10 +400,26 @@ def test_a_layer_of_a_module_is_replaced():
     assert wb.allclose(b(x), b2(x) * 2.0)
     with pytest.raises(ValueError, match="contain itself"):
         b.dense = wb.Chain(b)
-    wb.train_step(lambda m, x: m(x).sum(), b, o, x)  # as in PyTorch, it trains what the model had when it was made
+    before = b.dense[1].weight.tolist()
+    wb.train_step(lambda m, x: m(x).sum(), b, o, x)  # it follows the model
+    assert b.dense[1].weight.tolist() != before
     before = b.dense[1].weight.tolist()
     wb.train_step(lambda m, x: m(x).sum(), b, wb.setup(wb.Adam(), b), x)
     assert b.dense[1].weight.tolist() != before and "__replaced" not in str(wb.save_bytes(b)) and wb.allclose(copy.deepcopy(b)(x), b(x))
+
+
+def test_an_optimiser_is_no_part_of_a_module():
+    b = Block(3)
+    with pytest.raises(TypeError, match="beside the model"):
+        b.optimiser = wb.setup(wb.Adam(), b)
+
+    class Trainer:
+        def __init__(self, model):
+            self.model, self.optimiser = model, wb.setup(wb.Adam(), model)
+
+    t = Trainer(b)
+    data = wb.save_bytes(t.model, optimiser=t.optimiser)
+    wb.load_bytes(data, t.model, optimiser=t.optimiser)
 
 
 def test_parts_of_layers():

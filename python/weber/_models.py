@@ -4,7 +4,7 @@ import operator
 from typing import Any, Callable, Iterable, Iterator, Optional, Sequence
 
 from . import _hints, _weber
-from ._weber import Array, Layer, Loader, array
+from ._weber import Array, Layer, Loader, Optimiser, array
 
 
 class Parameter:
@@ -44,6 +44,9 @@ class Module(Layer):
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("__"):  # the dict that all objects for the layer share
             return object.__setattr__(self, name, value)
+        if isinstance(value, Optimiser):
+            raise TypeError("an Optimiser is no part of a Module: copies would train the model it was made for, and files would not have it. Keep it beside the model; "
+                            "save(path, model, optimiser=o) saves both")
         old = _weber._member(self, name)
         if _has_layers(value):
             value = _container(value)
@@ -129,7 +132,7 @@ class LayerList(_Container):
     """Layers and Parameters in a list, as PyTorch's ModuleList: what a list becomes that is an attribute of a Module.
 
     It is indexed and sliced as a list is, and grows by append and extend. Paths count from 1: "blocks.1.weight". An optimiser
-    trains what the model had when the optimiser was made.
+    trains entries that are added later, too.
     """
 
     def __init__(self, entries: Iterable[Any] = ()) -> None:
