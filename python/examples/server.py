@@ -65,7 +65,7 @@ def server(answer, inputs, port=0):
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *args):
+        def log_message(self, format, *args):
             pass
 
     return http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)

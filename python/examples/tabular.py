@@ -17,7 +17,7 @@ def flats(n):
     frame = pd.DataFrame({
         "district": r.choice(["harbour", "hill", "mill", "station", "wood"], n), "kind": r.choice(["flat", "house", "studio"], n),
         "area": r.uniform(20, 150, n), "floor": r.integers(0, 9, n).astype(float)})
-    a_metre = frame["district"].map({"harbour": 9, "hill": 7, "mill": 5, "station": 3, "wood": 4}) + frame["kind"].map({"flat": 0, "house": 2, "studio": 1})
+    a_metre = frame["district"].map({"harbour": 9, "hill": 7, "mill": 5, "station": 3, "wood": 4}.get) + frame["kind"].map({"flat": 0, "house": 2, "studio": 1}.get)
     frame["price"] = a_metre * frame["area"] + 5 * frame["floor"] + r.normal(0, 10, n)
     frame.loc[r.random(n) < 0.1, "floor"] = np.nan
     return frame.astype({name: "category" for name in CATEGORIES})

@@ -5,10 +5,15 @@ class Block(wb.Module):
     def __init__(self, n: int) -> None:
         self.dense = wb.Dense(n, n)
         self.scale = wb.Parameter(wb.ones(n))
+        self.calls = wb.State(wb.zeros(()))
+        self.blocks = [wb.Dense(n, n) for _ in range(3)]
+        self.heads = {"left": wb.Dense(n, 1)}
 
     def forward(self, x: wb.Array) -> wb.Array:
-        y: wb.Array = self.dense(x)
-        return y * 2.0
+        y: wb.Array = self.dense(x) * self.scale[0] + self.calls
+        for block in self.blocks:
+            y = block(y)
+        return y * self.scale.sum()
 
 model = wb.Chain(wb.Dense(2, 3, wb.tanh), wb.BatchNorm(3), wb.Dense(3, 2))
 optimiser = wb.setup(wb.Adam(0.01), model)

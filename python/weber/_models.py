@@ -1,13 +1,19 @@
 """Layers in Python, models, loaders."""
 import json
 import operator
-from typing import Any, Callable, Iterable, Iterator, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Sequence
 
 from . import _hints, _weber
 from ._weber import Array, Layer, Loader, Optimiser, array
 
 
-class Parameter:
+if TYPE_CHECKING:
+    _Attribute = Array  # what it is once it is an attribute
+else:
+    _Attribute = object
+
+
+class Parameter(_Attribute):
     """An array of a Module that is trained: self.weight = Parameter(normal((2, 3)))."""
 
     def __init__(self, value: Any) -> None:
