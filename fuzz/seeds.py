@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""fuzz/seeds.py FOLDER: what the targets begin with, in FOLDER/safetensors, FOLDER/npy, FOLDER/npz, ...; BSON's are the fixtures
+"""fuzz/seeds.py FOLDER: what the targets begin with, in FOLDER/safetensors, FOLDER/npy, FOLDER/npz, FOLDER/pt, ...; BSON's are the fixtures
 of the tests. Needs nothing but Python. The checksums in the zip files are zero, as fuzz_npz.c expects."""
 import gzip
 import json
@@ -71,6 +71,14 @@ def files():
     array = npy("'<f2'", False, (2,), 4)
     a = {"tag": "struct", "type": {"tag": "datatype", "params": [], "name": ["Weber", "Array"]}, "data": ["a"]}
     tree = bson({"tree": {"w": a, "epoch": 3, "list": [0.5, a, None, "x"]}, "metadata": {"format": "pt"}})
+    storage = b"(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\x000X\3\0\0\0cpuK\6tQ"
+    tensor_of = (b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + b"K\0K\2K\3\x86K\3K\1\x86\x89ccollections\n"
+                 b"OrderedDict\n)RtR")
+    pickles = {"state": b"\x80\2ccollections\nOrderedDict\nq\0)Rq\1(X\3\0\0\0a.bq\2" + tensor_of + b"X\1\0\0\0ch\2u}X\1\0\0\0zNsb.",
+               "values": b"\x80\4\x95\0\0\0\0\0\0\0\0}(\x8c\1a\x94](K\1M\1\1J\1\0\0\0\x8a\1\2G?\xf0\0\0\0\0\0\0\x88Neh\0K\1\x85u.",
+               "lines": b"(dp0\nI1\n(lp1\nF0.5\naL2L\nas."}
+    for name, pickle in pickles.items():
+        yield f"pt/{name}", zipped([("a/data.pkl", pickle, 0), ("a/byteorder", b"little", 0), ("a/data/0", bytes(24), 0)])
     yield "npz/empty", zipped([])
     yield "npz/stored", zipped([("a.npy", array, 0), ("b.c.npy", array, 0), ("d/", b"", 0)])
     yield "npz/deflated", zipped([("a.npy", array, 8), ("text", b"hello" * 9, 8)])

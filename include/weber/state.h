@@ -14,7 +14,8 @@
  *     const wb_record *root = wb_file_root(file);
  *     wb_array *w = wb_record_array(file, wb_record_get(root, "model.layers.1.weight"));
  *
- * The format follows the name: .bson (Julia's BSON.jl, as Flux saves), .safetensors, .npy, .npz.
+ * The format follows the name: .bson (Julia's BSON.jl, as Flux saves), .safetensors, .npy, .npz;
+ * files of PyTorch (.pt) are recognised by their content, and only read.
  * Saving copies arrays from their devices to the host; the model stays where it is, and a file
  * never depends on a device. Saving is atomic: at any moment the path is either the whole old file
  * or the whole new one; a killed save may leave a file PATH.XXXXXX (six letters). Nothing in a file

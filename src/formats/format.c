@@ -10,8 +10,9 @@
 #include "base/replace.h"
 #include "formats/strangers.h"
 
+/* .npz after .pt, which is a zip file, too. */
 static const wb_format *const formats[] = {&wb_format_bson, &wb_format_safetensors, &wb_format_npy,
-                                           &wb_format_npz};
+                                           &wb_format_pt, &wb_format_npz};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 static bool ends_with(const char *path, const char *end) {
@@ -19,30 +20,41 @@ static bool ends_with(const char *path, const char *end) {
     return length >= tail && strcasecmp(path + length - tail, end) == 0;
 }
 
-const wb_format *wb_format_of_name(const char *path) {
+static const wb_format *named(const char *path) {
     for (int i = 0; i < FORMATS; i++)
         if (ends_with(path, formats[i]->extension)) return formats[i];
     return NULL;
 }
 
-static void *unknown(const char *path) {
+const wb_format *wb_format_of_name(const char *path) {
+    const wb_format *format = named(path);
+    return format && format->write ? format : NULL;
+}
+
+const wb_format *wb_format_of_path(const char *path) {
+    const wb_format *format = named(path);
+    if (format && format->write) return format;
+    if (format)
+        return wb_fail_null(WB_ERROR_FORMAT,
+                            "%s: files of %s are read, and not written; .safetensors can be read "
+                            "there",
+                            path, format->name);
     return wb_fail_null(WB_ERROR_FORMAT,
                         "%s: the name must end in .bson, .safetensors, .npy or .npz", path);
 }
 
-const wb_format *wb_format_of_path(const char *path) {
-    const wb_format *format = wb_format_of_name(path);
-    return format ? format : unknown(path);
-}
-
 const wb_format *wb_format_of_file(const wb_file *file) {
-    const wb_format *format = wb_format_of_name(file->path);
-    const bool is_it = format && format->recognises(&file->map);
-    const char *what = is_it && format != &wb_format_npz ? NULL : wb_stranger(&file->map);
+    const wb_format *format = named(file->path);
+    const bool is_it = format && format->recognises(&file->map),
+               is_zip = format == &wb_format_npz || format == &wb_format_pt;
+    const char *what = is_it && !is_zip ? NULL : wb_stranger(&file->map);
     if (what) return wb_fail_null(WB_ERROR_FORMAT, "%s: is %s", file->path, what);
-    for (int i = 0; !format && i < FORMATS; i++)
-        if (formats[i]->recognises(&file->map)) format = formats[i];
-    return format ? format : unknown(file->path);
+    for (int i = 0; (!format || is_zip) && i < FORMATS; i++)
+        if (formats[i]->recognises(&file->map)) return formats[i];
+    if (format) return format;
+    return wb_fail_null(WB_ERROR_FORMAT,
+                        "%s: the name must end in .bson, .safetensors, .npy, .npz or .pt",
+                        file->path);
 }
 
 /* ---- writing ---- */

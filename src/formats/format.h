@@ -7,9 +7,9 @@
 /* By the name's extension, else by the first bytes; NULL with an error that names the known
  * ones. */
 const wb_format *wb_format_of_file(const wb_file *file);
-/* By the extension alone; NULL, without an error, for an unknown one. */
+/* For a file to be written: by the extension alone; NULL, without an error, for an unknown one. */
 const wb_format *wb_format_of_name(const char *path);
-/* For a file to be written: by the extension alone. */
+/* The same, with an error. */
 const wb_format *wb_format_of_path(const char *path);
 
 /* A list of what was taken out of a tree, for a message. */

@@ -143,7 +143,7 @@ typedef struct wb_format {
      * followed, and no recursion may depend on the file. */
     wb_status (*read)(wb_file *file);
     /* Writes the tree, from its first byte to its last; out->path is for messages. Arrays are
-     * records of kind array with `array` or `data` set. */
+     * records of kind array with `array` or `data` set. NULL: such files are only read. */
     wb_status (*write)(const wb_record *root, const wb_record *metadata, wb_text *out);
     /* A name, for messages, of a record that the format cannot hold; NULL: it can hold it. If it
      * can hold a container, the children are checked, too. */
@@ -153,7 +153,8 @@ typedef struct wb_format {
     bool has_metadata;
 } wb_format;
 
-extern const wb_format wb_format_bson, wb_format_safetensors, wb_format_npy, wb_format_npz;
+extern const wb_format wb_format_bson, wb_format_safetensors, wb_format_npy, wb_format_npz,
+    wb_format_pt;
 
 /* Records WB_ERROR_FORMAT with path and offset; returns it. */
 wb_status wb_file_fault(const wb_file *file, int64_t offset, const char *format, ...)

@@ -71,7 +71,6 @@ static const char *zip_stranger(const wb_mapping *map) {
                             "safetensors"},
         {"/constants.pkl", "a TorchScript file; in Python, load it with torch.jit.load and save "
                            "its state_dict with safetensors"},
-        {"/data.pkl", "a file of torch.save, which is " PICKLE},
         {"model.weights.h5", "a Keras file; in Python, save the model's weights with NumPy"},
     };
     const size_t size = (size_t)map->size_bytes, head = size < HEAD ? size : HEAD,

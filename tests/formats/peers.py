@@ -525,7 +525,48 @@ def check_torch_transformer(folder):
         demand(result.returncode == 0, "what came back to torch:", kind, last_line(result))
 
 
-CHECKS = {"numpy": (check_npy, check_npz, check_safetensors, check_bfloat16, check_ties), "torch": (check_torch, check_torch_recurrent, check_torch_transformer)}
+TORCH_FILES = """
+import sys, numpy, torch
+folder = sys.argv[1]
+torch.manual_seed(4)
+nn = torch.nn
+model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.Linear(4, 3))
+w = torch.randn(3, 4, 5)
+tensors = {"w": w, "tied": w, "turned": w.permute(2, 0, 1), "part": w[1:, ::2, -1], "many": w[:1, :, :1].expand(6, 4, 7), "number": torch.tensor(2.5),
+           "none": torch.zeros(0, 3), "parameter": nn.Parameter(w[0])}
+for kind in ("float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"):
+    tensors[kind] = (100 * w).to(getattr(torch, kind))
+flat = {"t." + name: x.detach().numpy() for name, x in tensors.items()}
+flat.update(("model." + name, x.numpy()) for name, x in model.state_dict().items())
+numpy.savez(folder + "/wanted.npz", **flat)
+whole = {"model": model.state_dict(), "t": tensors, "half": w.bfloat16(), "epoch": 3, "notes": [1, 2.5, "text", None, True, torch.Size([2, 3])],
+         "optimiser": torch.optim.Adam(model.parameters()).state_dict()}
+torch.save(whole, folder + "/whole.pt")
+torch.save(whole, folder + "/whole.pth", pickle_protocol=4)
+torch.save(model, folder + "/object.pt")
+"""
+
+
+def check_torch_files(folder):
+    """What torch.save writes: all tensors, in any layout, and what else is in a checkpoint."""
+    result = run_torch(TORCH_FILES, folder)
+    demand(result.returncode == 0, "torch:", result.stderr)
+    wanted = np.load(folder / "wanted.npz")
+    for name in ("whole.pt", "whole.pth"):
+        result = subprocess.run([BUILD / "bin/weber", "convert", folder / name, folder / "back.npz"], capture_output=True, text=True)
+        demand(result.returncode == 0, "weber convert:", result.stderr)
+        back = np.load(folder / "back.npz")
+        demand(len(wanted.files) >= 20, len(wanted.files), "arrays of torch's")
+        for key in set(wanted.files) - {"t.w"}:  # which is t.tied
+            same(back[key].T.astype(wanted[key].dtype), wanted[key], name, key)
+    shown = subprocess.run([BUILD / "bin/weber", "show", folder / "whole.pt"], capture_output=True, text=True).stdout
+    for line in ("epoch: 3", "half: bf16 (5, 4, 3)", "notes: list of 6", "optimiser: map of 2", "1 shared"):
+        demand(line in shown, "weber show does not say", line, "\n" + shown)
+    result = subprocess.run([BUILD / "bin/weber", "show", folder / "object.pt"], capture_output=True, text=True)
+    demand("an object of torch.nn.modules.container.Sequential is not read" in result.stderr, result.stderr)
+
+
+CHECKS = {"numpy": (check_npy, check_npz, check_safetensors, check_bfloat16, check_ties), "torch": (check_torch, check_torch_recurrent, check_torch_transformer, check_torch_files)}
 with tempfile.TemporaryDirectory() as name:
     for check in CHECKS[sys.argv[1]]:
         wb.wb_scope_open()

@@ -207,8 +207,6 @@ static const stranger_row strangers[] = {
     {"JLD2", "a.npz", BYTES("HDF5-based Julia Data Format, version 0.1.0\0"), "is a JLD2 file"},
     {"a pickle", "a.pt", BYTES("\x80\x02}q\0."), "is a pickle of Python's"},
     {"a pickle by another name", "a.npz", BYTES("\x80\x04}\x94."), "is a pickle of Python's"},
-    {"torch.save", "a.pt", BYTES("PK\3\4\0\0\0\0\0\0\0\0\0\0\0\0archive/data.pkl"),
-     "is a file of torch.save, which is a pickle of Python's; in Python, save it with safetensors"},
     {"JLD2 since 0.5", "a.jld2", BYTES("Julia data file (HDF5), version 0.2.0\0"),
      "is a JLD2 file"},
     {"TorchScript", "a.pt", BYTES("PK\3\4 script/data/0 ... script/data.pkl script/constants.pkl"),
