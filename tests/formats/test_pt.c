@@ -54,7 +54,7 @@ static void say(const wb_record *r, char *text, size_t room) {
                        wb_sizes_text(r->ndim, r->sizes));
         return;
     default:
-        (void)snprintf(at, room, r->kind == WB_RECORD_OPAQUE ? r->type : "(");
+        (void)snprintf(at, room, "%s", r->kind == WB_RECORD_OPAQUE ? r->type : "(");
         break;
     }
     for (int64_t i = 0; i < r->count; i++) {
