@@ -78,10 +78,6 @@ static const char *why_unreadable(const wb_graph *graph, const wb_unit *u, int32
 
 /* ---- memory, where it is watched ---- */
 
-static int64_t bytes_of(const wb_value *v) {
-    return wb_value_count(v) * (int64_t)wb_dtype_size((wb_dtype)v->dtype);
-}
-
 /* The value whose memory v is written to: the copy that it is part of, or itself. */
 static int32_t holder_of(const checker *c, int32_t v) {
     return place_at(c, v)->holder >= 0 ? place_at(c, v)->holder : v;
@@ -90,8 +86,9 @@ static int32_t holder_of(const checker *c, int32_t v) {
 static bool overlap(const checker *c, int32_t a, int32_t b) {
     a = holder_of(c, a), b = holder_of(c, b);
     const wb_placement *x = place_at(c, a), *y = place_at(c, b);
-    return x->memory == y->memory && x->offset_bytes < y->offset_bytes + bytes_of(value_at(c, b)) &&
-           y->offset_bytes < x->offset_bytes + bytes_of(value_at(c, a));
+    return x->memory == y->memory &&
+           x->offset_bytes < y->offset_bytes + wb_value_bytes(value_at(c, b)) &&
+           y->offset_bytes < x->offset_bytes + wb_value_bytes(value_at(c, a));
 }
 
 /* Something else has overwritten the memory of the value: it is lost, and so are the parts that it
@@ -131,7 +128,7 @@ static void own(checker *c, int64_t place, int32_t owner) {
 static void write(checker *c, int32_t v) {
     const int32_t owner = holder_of(c, v);
     const wb_placement *whole = place_at(c, owner);
-    const int64_t size_bytes = bytes_of(value_at(c, owner));
+    const int64_t size_bytes = wb_value_bytes(value_at(c, owner));
     if (size_bytes == 0) return;
     if (!is_in_workspace(c->graph, owner)) {
         own(c, whole->memory, owner);
@@ -145,9 +142,8 @@ static void write(checker *c, int32_t v) {
 /* A leaf that the program reads element by element may become its result. */
 static bool takes_over(const checker *c, int32_t result, int32_t operand) {
     const wb_value *v = value_at(c, result), *x = value_at(c, operand);
-    return x->kind == WB_VALUE_LEAF && v->ndim == x->ndim &&
-           place_at(c, result)->memory == place_at(c, operand)->memory &&
-           memcmp(v->sizes, x->sizes, sizeof *v->sizes * v->ndim) == 0;
+    return x->kind == WB_VALUE_LEAF && wb_value_has_sizes_of(v, x) &&
+           place_at(c, result)->memory == place_at(c, operand)->memory;
 }
 
 /* ---- units in order ---- */
@@ -272,7 +268,7 @@ static void cut(checker *c) {
         const wb_placement *place = place_at(c, v);
         if (!is_in_workspace(graph, v) || place->holder >= 0) continue;
         c->cuts[c->cut_count++] = place->offset_bytes;
-        c->cuts[c->cut_count++] = place->offset_bytes + bytes_of(value_at(c, v));
+        c->cuts[c->cut_count++] = place->offset_bytes + wb_value_bytes(value_at(c, v));
     }
     qsort(c->cuts, (size_t)c->cut_count, sizeof *c->cuts, by_offset);
     for (int64_t i = 0; i < c->cut_count; i++)

@@ -3,6 +3,8 @@
 #ifndef WB_EVALUATE_GRAPH_H
 #define WB_EVALUATE_GRAPH_H
 
+#include <string.h>
+
 #include <weber/plugin.h>
 
 #include "array/view.h"
@@ -190,6 +192,14 @@ static inline wb_layout wb_placed_layout(const wb_graph *graph, int32_t v) {
 static inline int64_t wb_value_count(const wb_value *v) {
     return wb_count_sizes(v->ndim, v->sizes);
 }
+/* As many as it takes in memory of its own. */
+static inline int64_t wb_value_bytes(const wb_value *v) {
+    return wb_value_count(v) * (int64_t)wb_dtype_size((wb_dtype)v->dtype);
+}
+static inline bool wb_value_has_sizes_of(const wb_value *v, const wb_value *other) {
+    return v->ndim == other->ndim &&
+           memcmp(v->sizes, other->sizes, sizeof *v->sizes * v->ndim) == 0;
+}
 
 /* ---- separate.c ---- */
 
@@ -266,6 +276,8 @@ bool wb_unit_need_inputs(wb_graph *graph, int32_t unit, int32_t member);
 int32_t wb_unit_needed(const wb_units *units, const wb_unit *unit, int64_t i);
 /* True if the unit reads something of unit `of`, or of itself, as a view. */
 bool wb_unit_reads_view(const wb_units *units, int32_t unit, int32_t of);
+/* Takes a value out of the program that computes it. */
+void wb_unit_remove(wb_units *units, int32_t member);
 /* Makes the lists of needs of all units again, from their members. False when out of memory. */
 bool wb_units_list_needs(wb_graph *graph);
 

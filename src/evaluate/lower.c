@@ -344,9 +344,8 @@ static int32_t leaf_of_cast(const lowering *l, int32_t x) {
     const wb_value *v = value_at(l, x);
     if (v->kind != WB_VALUE_ELEMENT || v->op != WB_OP_cast) return -1;
     const wb_value *leaf = value_at(l, v->small_inputs[0]);
-    const bool is_alike =
-        leaf->ndim == v->ndim && memcmp(leaf->sizes, v->sizes, sizeof *v->sizes * v->ndim) == 0;
-    return leaf->kind == WB_VALUE_LEAF && is_alike ? v->small_inputs[0] : -1;
+    const bool is_it = leaf->kind == WB_VALUE_LEAF && wb_value_has_sizes_of(leaf, v);
+    return is_it ? v->small_inputs[0] : -1;
 }
 
 static int32_t lower_view(lowering *l, const wb_array *node, int32_t input) {

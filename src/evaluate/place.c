@@ -24,9 +24,6 @@
 
 enum { ALIGNMENT = 64 };
 
-static int64_t bytes_of(const wb_value *v) {
-    return wb_value_count(v) * (int64_t)wb_dtype_size((wb_dtype)v->dtype);
-}
 static int64_t rounded(int64_t bytes) {
     return (bytes + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1);
 }
@@ -297,7 +294,8 @@ static void count_missed(wb_graph *graph) {
         if (!(graph->tape->at[i].marks & WB_TAPE_SETTLED) || graph->of_tape[i] < 0) continue;
         const int32_t base = wb_value_base(graph, graph->of_tape[i]);
         const wb_value *v = &graph->values[base];
-        if (graph->places.of[base].memory < graph->places.leaf_count || bytes_of(v) == 0) continue;
+        if (graph->places.of[base].memory < graph->places.leaf_count || wb_value_bytes(v) == 0)
+            continue;
         graph->places.missed_donations++;
         if (graph->explain)
             wb_log_always("plan: no operand's buffer can be reused for the result of %s %s",
@@ -447,7 +445,7 @@ static lifetime *lifetimes(const wb_graph *graph, int64_t *count) {
 /* Where to write down what is placed, and how large it is. */
 static int64_t *place_of(wb_graph *graph, int32_t number, int64_t *size) {
     wb_placements *places = &graph->places;
-    *size = bytes_of(&graph->values[number]);
+    *size = wb_value_bytes(&graph->values[number]);
     places->of[number].memory = places->leaf_count + places->output_count;
     return &places->of[number].offset_bytes;
 }

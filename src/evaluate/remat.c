@@ -49,14 +49,6 @@ static bool is_cheap(const wb_value *v) {
     return v->kind == WB_VALUE_ELEMENT && cheap[v->op] && !v->is_step && !v->is_told;
 }
 
-static int64_t bytes_of(const wb_value *v) {
-    return wb_value_count(v) * (int64_t)wb_dtype_size((wb_dtype)v->dtype);
-}
-
-static bool same_sizes(const wb_value *a, const wb_value *b) {
-    return a->ndim == b->ndim && memcmp(a->sizes, b->sizes, sizeof *a->sizes * a->ndim) == 0;
-}
-
 /* A leaf that a later reader would keep from giving its memory to a result. */
 static bool may_be_overwritten(const renewer *r, const wb_value *leaf) {
     return r->graph->tape->at[leaf->tape].marks & WB_TAPE_DONATED;
@@ -122,14 +114,15 @@ static origin find_origin(const renewer *r, int32_t number) {
         const int32_t input = v->small_inputs[i];
         const wb_value *x = value_at(r, input);
         if (is_small(r, input, v)) continue;
-        if (found.array >= 0 || !same_sizes(x, v) || x->base != input) return none;
+        if (found.array >= 0 || !wb_value_has_sizes_of(x, v) || x->base != input) return none;
         if (stays_in_memory(r, input, number))
             found = (origin){input, 1, false};
         else if (unit_of(r, input) >= 0 && unit_of(r, input) == unit_of(r, number))
             found = (origin){r->of[input].array, (int8_t)(r->of[input].steps + 1), false};
         if (found.array < 0 || found.steps > MOST_OPERATIONS) return none;
     }
-    if (found.array >= 0 && bytes_of(value_at(r, found.array)) > bytes_of(v)) return none;
+    if (found.array >= 0 && wb_value_bytes(value_at(r, found.array)) > wb_value_bytes(v))
+        return none;
     return found;
 }
 
@@ -222,18 +215,9 @@ static bool renew_in(renewer *r, int32_t unit) {
 
 /* ---- what nobody reads any more ---- */
 
-static void leave(renewer *r, int32_t v) {
-    wb_unit *u = &r->graph->units.at[unit_of(r, v)];
-    int64_t kept = 0;
-    for (int64_t m = 0; m < u->member_count; m++)
-        if (u->members[m] != v) u->members[kept++] = u->members[m];
-    u->member_count = kept;
-    r->graph->units.of[v].unit = WB_NO_UNIT;
-}
-
-/* Values that are computed elsewhere now, and those that only these read. False when out of
- * memory. */
-static bool drop_unread(renewer *r) {
+/* Values that are computed elsewhere now, and those that only these read, leave their programs.
+ * old_count: how many values there were. False when out of memory. */
+static bool drop_unread(renewer *r, int64_t old_count) {
     const wb_graph *graph = r->graph;
     int32_t *uses = wb_alloc(sizeof *uses * (size_t)(graph->count + 1));
     if (!uses) return false;
@@ -243,12 +227,11 @@ static bool drop_unread(renewer *r) {
     for (int64_t i = 0; i < graph->tape->count; i++)
         if ((graph->tape->at[i].marks & WB_TAPE_STORED) && graph->of_tape[i] >= 0)
             uses[graph->of_tape[i]]++;
-    const int32_t old_count = r->first; /* set for this: values there were */
-    for (int32_t v = old_count - 1; v >= 0; v--) {
+    for (int32_t v = (int32_t)old_count - 1; v >= 0; v--) {
         wb_value *value = &r->values[v];
         if (uses[v] > 0 || value->kind != WB_VALUE_ELEMENT || unit_of(r, v) < 0 || r->is_named[v])
             continue;
-        leave(r, v);
+        wb_unit_remove(&r->graph->units, v);
         for (int i = 0; i < value->ninputs; i++) uses[value->small_inputs[i]]--;
         value->ninputs = 0;
     }
@@ -296,8 +279,7 @@ static bool take_over(renewer *r) {
     for (int32_t u = 0; u < graph->units.count; u++)
         for (int64_t m = 0; m < graph->units.at[u].member_count; m++)
             of[graph->units.at[u].members[m]].unit = u;
-    r->first = (int32_t)old_count;
-    return drop_unread(r) && wb_graph_list_readers(graph);
+    return drop_unread(r, old_count) && wb_graph_list_readers(graph);
 }
 
 static bool renew_all(renewer *r) {

@@ -87,21 +87,13 @@ static void insert_member(wb_unit *u, int32_t member) {
     u->members[at] = member;
 }
 
-static void remove_member(wb_unit *u, int32_t member) {
-    int64_t kept = 0;
-    for (int64_t m = 0; m < u->member_count; m++)
-        if (u->members[m] != member) u->members[kept++] = u->members[m];
-    u->member_count = kept;
-    u->last = u->members[kept - 1];
-}
-
 /* Moves v to the unit that uses it; what only v used is now used there alone. */
 static bool sink(wb_graph *graph, int32_t v, int32_t *of) {
     const wb_value *value = &graph->values[v];
     wb_unit *to = unit_at(graph, of[v]);
     if (!WB_GROW(to->members, to->member_count, to->member_capacity)) return false;
     const int32_t from = unit_of(graph, v);
-    remove_member(unit_at(graph, from), v);
+    wb_unit_remove(&graph->units, v);
     insert_member(to, v);
     graph->units.of[v].unit = of[v];
     for (int i = 0; i < value->ninputs; i++) {

@@ -72,6 +72,16 @@ bool wb_unit_reads_view(const wb_units *units, int32_t unit, int32_t of) {
     return false;
 }
 
+void wb_unit_remove(wb_units *units, int32_t member) {
+    wb_unit *u = unit_at(units, units->of[member].unit);
+    int64_t kept = 0;
+    for (int64_t m = 0; m < u->member_count; m++)
+        if (u->members[m] != member) u->members[kept++] = u->members[m];
+    u->member_count = kept;
+    if (kept > 0) u->last = u->members[kept - 1];
+    units->of[member].unit = WB_NO_UNIT;
+}
+
 bool wb_units_list_needs(wb_graph *graph) {
     const wb_units *units = &graph->units;
     for (int64_t i = 0; i < units->count; i++)
