@@ -270,7 +270,7 @@ typedef struct wb_record wb_record;
 typedef struct wb_file wb_file;
 WB_API wb_file *wb_open(const char *path);
 WB_API const wb_record *wb_file_root(const wb_file *file);
-WB_API const char *wb_file_format(const wb_file *file); /* "BSON", "safetensors", "npy", "npz" */
+WB_API const char *wb_file_format(const wb_file *file); /* "BSON", "npz", "PyTorch", ... */
 WB_API int64_t wb_file_size(const wb_file *file);       /* bytes */
 /* The bytes of the file, wb_file_size of them, borrowed from it while it is open. NULL for a
  * model's state. */

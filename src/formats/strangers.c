@@ -6,11 +6,13 @@
 #include <strings.h>
 
 #define SAVE_SAFETENSORS "in Python, save it with safetensors"
-#define PICKLE           "a pickle of Python's; " SAVE_SAFETENSORS
-#define HDF5             "an HDF5 file; in Julia, save it with BSON.@save, in Python with NumPy"
-#define JLD2             "a JLD2 file; in Julia, save it with BSON.@save"
-#define HTML             "an HTML page, not a model; perhaps a download failed"
-#define UNPACK           " first"
+#define PICKLE                                                                                     \
+    "a pickle of Python's; a file of PyTorch before 1.6 can be loaded there and saved again by "   \
+    "torch.save, others with safetensors"
+#define HDF5   "an HDF5 file; in Julia, save it with BSON.@save, in Python with NumPy"
+#define JLD2   "a JLD2 file; in Julia, save it with BSON.@save"
+#define HTML   "an HTML page, not a model; perhaps a download failed"
+#define UNPACK " first"
 
 #define BYTES(text) text, sizeof text - 1
 

@@ -18,7 +18,7 @@ static const char help[] =
     "dimension first), numbers and bytes; what stands in several places (tied weights) once, and "
     "where it stands again\n"
     "the place of the first.\n"
-    "Formats: .bson (Julia's, as Flux saves), .safetensors, .npy, .npz.\n"
+    "Formats: .bson (Julia's, as Flux saves), .safetensors, .npy, .npz, PyTorch's .pt.\n"
     "\n"
     "  --records      the tree of models, too\n"
     "  --svg=PICTURE  draws the model as a graph with the sizes after each layer, through the\n"
