@@ -104,6 +104,14 @@ static bool stays_in_memory(const renewer *r, int32_t x, int32_t v) {
     }
 }
 
+/* A half that its own program computes with the digits of f32: who loads it gets others. */
+static bool is_rounded_by_storing(const renewer *r, int32_t x, int32_t v) {
+    const wb_value *value = value_at(r, x);
+    const bool is_rounded = value->op == WB_OP_cast && value->attributes.cast.rounds;
+    return value->kind == WB_VALUE_ELEMENT && wb_is_half(value->dtype) && !is_rounded &&
+           unit_of(r, x) == unit_of(r, v);
+}
+
 /* How v is computed from what is in memory; the value is no smaller than what is loaded for it. */
 static origin find_origin(const renewer *r, int32_t number) {
     const origin none = {NOWHERE, 0, false};
@@ -115,7 +123,9 @@ static origin find_origin(const renewer *r, int32_t number) {
         const wb_value *x = value_at(r, input);
         if (is_small(r, input, v)) continue;
         if (found.array >= 0 || !wb_value_has_sizes_of(x, v) || x->base != input) return none;
-        if (stays_in_memory(r, input, number))
+        const bool is_there = stays_in_memory(r, input, number);
+        if (is_there && is_rounded_by_storing(r, input, number)) return none;
+        if (is_there)
             found = (origin){input, 1, false};
         else if (unit_of(r, input) >= 0 && unit_of(r, input) == unit_of(r, number))
             found = (origin){r->of[input].array, (int8_t)(r->of[input].steps + 1), false};
@@ -133,7 +143,7 @@ static bool is_widened_half(const renewer *r, int32_t number, int32_t *half) {
     return v->kind == WB_VALUE_ELEMENT && v->op == WB_OP_cast && !r->is_named[number] &&
            v->dtype == WB_F32 && wb_is_half(value_at(r, *half)->dtype) &&
            value_at(r, *half)->kind == WB_VALUE_ELEMENT && unit_of(r, *half) >= 0 &&
-           unit_of(r, *half) == unit_of(r, number);
+           unit_of(r, *half) == unit_of(r, number) && !is_rounded_by_storing(r, *half, number);
 }
 
 /* True if each program that reads v besides its own can compute it, for each of its elements. */

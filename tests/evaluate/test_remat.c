@@ -22,6 +22,14 @@ static wb_array *widened_beside_its_half(part_fn *part) {
     return two_readers(part(wb_cast(part(wb_cast(wb_exp(f), WB_BF16)), WB_F32)), part);
 }
 
+/* The sum is 1.0029 before it is rounded. */
+static wb_array *a_half_with_more_digits(part_fn *part) {
+    wb_array *one = wb_ones(WB_BF16, COLUMNS, ROWS);
+    wb_array *little = wb_cast(wb_mul(wb_ones(WB_F32, COLUMNS, ROWS), wb_number(0.0029)), WB_BF16);
+    wb_array *v = wb_cast(wb_add(computed(one), computed(little)), WB_F32);
+    return part(wb_sum_dims(wb_sub(v, wb_mean_dims(v, 1)), 0));
+}
+
 static wb_array *without_its_mean(part_fn *part) {
     return two_readers(part(wb_sub(f, part(wb_mean_dims(f, 0)))), part);
 }
@@ -68,6 +76,7 @@ static const struct {
 } rows[] = {
     {"a half that is widened", widened, ""},
     {"a wide one, whose half is stored in its place", widened_beside_its_half, "cast bf16 "},
+    {"a half that has more digits before it is stored", a_half_with_more_digits, "cast f32 "},
     {"an array without its mean", without_its_mean, ""},
     {"a few operations", some_operations, ""},
     {"many operations", many_operations, "square f32 "},
