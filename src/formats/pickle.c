@@ -6,6 +6,7 @@
  * found at the end, and refused. While a container grows, `number` is the room that it has. */
 #include "formats/pickle.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ typedef struct machine {
     wb_record **all; /* containers that grow */
     int64_t all_count, all_capacity;
     bool failed, is_done;
+    bool is_full; /* the arena has no more memory, or the machine */
 } machine;
 
 void *wb_pickle_fault(const wb_pickle *pickle, int64_t at, const char *format, ...) {
@@ -72,9 +74,10 @@ static const char *take_line(machine *m, int64_t *length) {
 /* ---- values ---- */
 
 static wb_record *made(machine *m, wb_record_kind kind) {
-    wb_record *r = m->failed ? NULL : wb_record_new(&m->p->file->arena, kind);
+    if (m->failed) return NULL;
+    wb_record *r = wb_record_new(&m->p->file->arena, kind);
     if (!r)
-        m->failed = true;
+        m->failed = m->is_full = true;
     else
         r->offset = m->p->offset + m->at;
     return r;
@@ -108,7 +111,7 @@ static char *text_of(machine *m, const void *bytes, int64_t length) {
         return NULL;
     }
     char *text = wb_arena_text(&m->p->file->arena, bytes, (size_t)length);
-    if (!text) m->failed = true;
+    if (!text) m->failed = m->is_full = true;
     return text;
 }
 
@@ -176,22 +179,27 @@ static void push_decimal(machine *m, bool is_real) {
     char text[64];
     const char *line = take_line(m, &length);
     if (!line) return;
-    if (length == 2 && line[0] == '0' && (line[1] == '0' || line[1] == '1')) {
+    if (!is_real && length == 2 && line[0] == '0' && (line[1] == '0' || line[1] == '1')) {
         push_bool(m, line[1] == '1');
         return;
     }
-    if (length > 0 && line[length - 1] == 'L') length--;
+    if (!is_real && length > 0 && line[length - 1] == 'L') length--;
+    const bool fits = length > 0 && length < (int64_t)sizeof text;
     char *end = text;
-    if (length > 0 && length < (int64_t)sizeof text) {
-        memcpy(text, line, (size_t)length);
-        text[length] = 0;
-        const double real = strtod(text, &end);
-        if (end == text + length && (is_real || real < -0x1p62 || real > 0x1p62))
-            push_real(m, real);
-        else if (end == text + length)
-            push_integer(m, strtoll(text, NULL, 10));
-    }
-    if (end == text || *end) FAIL(m, "a number is expected");
+    if (fits) memcpy(text, line, (size_t)length);
+    text[fits ? length : 0] = 0;
+    errno = 0;
+    const double real = strtod(text, &end);
+    const bool is_number = fits && end == text + length;
+    errno = 0;
+    const long long whole = strtoll(text, &end, 10);
+    const bool is_whole = fits && end == text + length;
+    if (!(is_real ? is_number : is_whole))
+        FAIL(m, is_real ? "a number is expected" : "a whole number is expected");
+    else if (is_real || errno == ERANGE)
+        push_real(m, real);
+    else
+        push_integer(m, whole);
 }
 
 static void push_global(machine *m, const char *module, int64_t module_length, const char *name,
@@ -248,7 +256,7 @@ static bool reserve(machine *m, wb_record *r) {
     wb_record **children = wb_arena_list(arena, room, sizeof *children);
     const char **names = has_names ? wb_arena_list(arena, room, sizeof *names) : NULL;
     if (!children || (has_names && !names)) {
-        m->failed = true;
+        m->failed = m->is_full = true;
         return false;
     }
     if (r->count) memcpy(children, r->children, sizeof *children * (size_t)r->count);
@@ -259,7 +267,11 @@ static bool reserve(machine *m, wb_record *r) {
 
 static const char *key_of(machine *m, const wb_record *key) {
     char text[32];
-    if (key->kind == WB_RECORD_TEXT) return key->text;
+    if (key->kind == WB_RECORD_TEXT && *key->text) return key->text;
+    if (key->kind == WB_RECORD_TEXT) {
+        FAIL(m, "the key of a dictionary is an empty text, which no path can name");
+        return NULL;
+    }
     if (key->kind != WB_RECORD_INTEGER) {
         FAIL(m, "the key of a dictionary must be a text or a whole number, but is %s",
              wb_record_noun(key));
@@ -351,8 +363,13 @@ static void get(machine *m, int64_t number) {
 static int64_t line_number(machine *m) {
     int64_t length = 0, value = 0;
     const char *line = take_line(m, &length);
-    for (int64_t i = 0; line && i < length && value <= m->p->size_bytes; i++)
-        value = line[i] >= '0' && line[i] <= '9' ? 10 * value + line[i] - '0' : INT64_MAX / 16;
+    for (int64_t i = 0; line && i < length; i++) {
+        if (line[i] < '0' || line[i] > '9' || value > m->p->size_bytes) {
+            FAIL(m, "the memo has no place of number %.*s", (int)(length < 40 ? length : 40), line);
+            return -1;
+        }
+        value = 10 * value + line[i] - '0';
+    }
     return value;
 }
 
@@ -603,5 +620,10 @@ wb_record *wb_pickle_read(const wb_pickle *pickle) {
     wb_release(m.stack);
     wb_release(m.memo);
     wb_release(m.all);
+    if (m.is_full && wb_error_status() == WB_ERROR_FORMAT) {
+        wb_clear_error();
+        (void)wb_pickle_fault(pickle, m.at,
+                              "there are more values than a file of this size may have");
+    }
     return m.failed ? NULL : root;
 }

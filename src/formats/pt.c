@@ -7,7 +7,7 @@
  *
  * Sizes come slowest first, and are reversed: no bytes are moved. Names are paths, as in
  * safetensors: {"model": {"0.weight": W}, "epoch": 3} has model.0.weight and epoch; elements of
- * lists have numbers from 1 on. A tensor that is seen again, with the same memory and sizes, is the
+ * lists have numbers from 1 on. A tensor that is the same as the first one of its storage is the
  * same record. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +41,7 @@ enum { TYPES = sizeof types / sizeof *types };
 typedef struct storage {
     const unsigned char *bytes; /* NULL: not looked at yet */
     wb_record *first;
+    int first_type;
     int64_t first_offset;
     int64_t strides[WB_MAX_DIMS]; /* of the first one */
 } storage;
@@ -154,21 +155,23 @@ static bool are_integers(const wb_record *list) {
 
 /* Sizes and strides, and whether all elements lie within the storage. */
 static bool measure(tensor *t, const wb_record *sizes, const wb_record *strides) {
-    int64_t last = t->offset, dense = 1;
+    int64_t last = t->offset, dense = 1, most = 1;
     t->ndim = (int)sizes->count, t->count = 1, t->is_dense = true;
     for (int d = 0; d < t->ndim; d++) {
         const int64_t size = sizes->children[t->ndim - 1 - d]->integer;
         const int64_t stride = strides->children[t->ndim - 1 - d]->integer;
         int64_t reach;
-        t->sizes[d] = size, t->strides[d] = stride;
-        if (__builtin_mul_overflow(t->count, size, &t->count) || t->count > INT64_MAX / 64)
+        t->sizes[d] = size, t->strides[d] = size > 1 ? stride : 0;
+        if (__builtin_mul_overflow(most, size > 0 ? size : 1, &most) || most > INT64_MAX / 64)
             return false;
+        t->count *= size;
         if (size > 1 && (__builtin_mul_overflow(size - 1, stride, &reach) ||
                          __builtin_add_overflow(last, reach, &last)))
             return false;
         t->is_dense = t->is_dense && (size <= 1 || stride == dense);
         dense *= size;
     }
+    if (t->count == 0) t->offset = 0;
     return t->count == 0 || last < t->numbers;
 }
 
@@ -241,8 +244,8 @@ static bool set_data(reader *r, const wb_pickle *pickle, const tensor *t, wb_rec
 }
 
 static bool is_same(const storage *s, const tensor *t) {
-    return s->first && s->first_offset == t->offset && s->first->ndim == t->ndim &&
-           s->first->dtype == types[t->type].dtype &&
+    return s->first && s->first_type == t->type && s->first_offset == t->offset &&
+           s->first->ndim == t->ndim &&
            memcmp(s->first->sizes, t->sizes, sizeof *t->sizes * (size_t)t->ndim) == 0 &&
            memcmp(s->strides, t->strides, sizeof *t->strides * (size_t)t->ndim) == 0;
 }
@@ -255,7 +258,7 @@ static wb_record *array_of(reader *r, const wb_pickle *pickle, const tensor *t, 
     record->dtype = (uint8_t)types[t->type].dtype, record->ndim = (uint8_t)t->ndim;
     memcpy(record->sizes, t->sizes, sizeof *t->sizes * (size_t)t->ndim);
     if (s->first) return record;
-    s->first = record, s->first_offset = t->offset;
+    s->first = record, s->first_type = t->type, s->first_offset = t->offset;
     memcpy(s->strides, t->strides, sizeof *t->strides * (size_t)t->ndim);
     return record;
 }
@@ -332,6 +335,14 @@ static wb_status flatten(reader *r, wb_record *record, const char *path) {
     return status;
 }
 
+/* A value of one byte, such as True, becomes a record with a path. */
+static void allow_values(const reader *r, int64_t pickle_bytes) {
+    enum { BYTES_PER_BYTE = 512, MOST = 16 << 20 };
+    wb_arena *arena = &r->file->arena;
+    if (arena->limit_bytes)
+        arena->limit_bytes += BYTES_PER_BYTE * (pickle_bytes < MOST ? pickle_bytes : MOST);
+}
+
 static wb_status read_value(reader *r) {
     const wb_zip_entry *e = find(r, pickle_name + 1);
     if (!e) return wb_file_fault(r->file, 0, "it has no data.pkl");
@@ -342,6 +353,7 @@ static wb_status read_value(reader *r) {
                               .context = r,
                               .call = called,
                               .persistent = storage_of};
+    allow_values(r, e->size_bytes);
     wb_record *value = pickle.bytes ? wb_pickle_read(&pickle) : NULL;
     if (!value) return wb_error_status();
     if (value->kind != WB_RECORD_MAP && value->kind != WB_RECORD_LIST) {

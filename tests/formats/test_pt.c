@@ -91,6 +91,9 @@ static const struct {
      "(true false)"},
     {"lines of protocol 0", P("(lp0\nI12\naI01\naI00\naL-7L\naF0.25\na."),
      "(12 true false -7 0.25)"},
+    {"whole numbers at the end of i64",
+     P("(lp0\nI9223372036854775807\naL9223372036854775808L\naF01\na."),
+     "(9223372036854775807 9.22337e+18 1)"},
     {"tuples are lists", P("\200\2](K\1\205K\1K\2\206K\1K\2K\3\207)(K\4te."),
      "((1) (1 2) (1 2 3) () (4))"},
     {"short texts, frames, the memo", P("\200\4\225\0\0\0\0\0\0\0\0](\214\2ab\224h\0e."),
@@ -132,6 +135,8 @@ static void pickles_are_values(void **state) {
     "OrderedDict\n)RtR"
 #define FLOATS STORAGE("FloatStorage", "K\6")
 
+#define ONE(tensor) "\200\2}X\1\0\0\0x" tensor "s."
+
 static const struct {
     const char *name, *pickle;
     size_t size;
@@ -152,6 +157,14 @@ static const struct {
      3,
      {4, 4, 4}},
     {"without dimensions", P("\200\2}X\1\0\0\0x" TENSOR(FLOATS, "K\5", ")", ")") "s."), 1, {5}},
+    {"beyond a dimension of one element",
+     P(ONE(TENSOR(FLOATS, "K\1", "K\1K\2\206", "\212\010\377\377\377\377\377\377\377\177K\2\206"))),
+     2,
+     {1, 3}},
+    {"without elements, far away",
+     P(ONE(TENSOR(FLOATS, "\212\010\5\0\0\0\0\0\0\040", "K\0\205", "K\1\205"))),
+     0,
+     {0}},
     {"without elements",
      P("\200\2}X\1\0\0\0x" TENSOR(FLOATS, "K\0", "K\0K\3\206", "K\3K\1\206") "s."),
      0,
@@ -202,9 +215,36 @@ static void the_same_tensor_is_one_record(void **state) {
     wb_free(file);
 }
 
-/* ---- what is refused ---- */
+static void one_storage_may_have_two_types(void **state) {
+    (void)state;
+    wb_file *file = open_pt(P("\200\2}X\1\0\0\0x" TENSOR(
+        STORAGE("CharStorage", "K\30"), "K\6", "K\2\205",
+        "K\1\205") "sX\1\0\0\0y" TENSOR(STORAGE("ShortStorage", "K\14"), "K\6", "K\2\205",
+                                        "K\1\205") "s."));
+    assert_non_null(file);
+    const wb_record *root = wb_file_root(file);
+    assert_values(wb_record_array(file, wb_record_get(root, "x")), 0, -128, 63);
+    assert_values(wb_record_array(file, wb_record_get(root, "y")), 0, 0, 16448);
+    wb_free(file);
+}
 
-#define ONE(tensor) "\200\2}X\1\0\0\0x" tensor "s."
+/* Each is a byte or two of the file. */
+static void there_may_be_many_small_values(void **state) {
+    (void)state;
+    enum { COUNT = 9000 };
+    static char pickle[COUNT + 8] = "\200\2](";
+    memset(pickle + 4, 0x88, COUNT);
+    memcpy(pickle + 4 + COUNT, "e.", 2);
+    static zip z;
+    put_pt(&z, pickle, COUNT + 6);
+    write_bytes(PT, z.bytes, z.count);
+    wb_file *file = wb_open(test_path);
+    if (!file) fail_msg("%s", wb_error_message());
+    assert_int_equal(wb_file_root(file)->count, COUNT);
+    wb_free(file);
+}
+
+/* ---- what is refused ---- */
 
 static const struct {
     const char *pickle;
@@ -230,6 +270,12 @@ static const struct {
     {P("\200\2"
        "ctorch.nn.modules.linear\nLinear\n)\201}b."),
      "an object of torch.nn.modules.linear.Linear is not read; in Python, save its state_dict()"},
+    {P("I1e3\n."), "a whole number is expected"},
+    {P("Fx\n."), "a number is expected"},
+    {P("Np-1\n."), "no place of number -1"},
+    {P("\200\2}X\0\0\0\0Ns."), "is an empty text"},
+    {P(ONE(TENSOR(FLOATS, "K\0", "\212\010\0\0\0\0\0\0\0\040K\0\206", "K\1K\1\206"))),
+     "reaches beyond the 6 elements"},
     {P("(I1\nimodule\nname\n."), "operation 0x69 of a pickle is not read"},
     {P(ONE(TENSOR(FLOATS, "K\0", "K\7\205", "K\1\205"))), "reaches beyond the 6 elements"},
     {P(ONE(TENSOR(FLOATS, "K\3", "K\2K\2\206", "K\2K\1\206"))), "reaches beyond the 6 elements"},
@@ -369,6 +415,8 @@ int main(void) {
         TEST(pickles_are_values),
         TEST(tensors_lie_in_storages),
         TEST(the_same_tensor_is_one_record),
+        TEST(one_storage_may_have_two_types),
+        TEST(there_may_be_many_small_values),
         TEST(other_pickles_are_refused),
         TEST(values_that_repeat_themselves_end),
         TEST(nesting_has_an_end),
