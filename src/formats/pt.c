@@ -106,7 +106,7 @@ static wb_status check_order(reader *r) {
 /* ---- storages ---- */
 
 /* ("storage", torch.FloatStorage, "0", "cpu", elements) becomes an opaque record: the class in
- * `type`, the entry in `integer`, the elements in data_bytes. */
+ * `type`, the entry in `integer`, the number of elements in sizes[0]. */
 static wb_record *storage_of(const wb_pickle *pickle, wb_record *key, int64_t at) {
     reader *r = pickle->context;
     char name[100];
@@ -121,7 +121,7 @@ static wb_record *storage_of(const wb_pickle *pickle, wb_record *key, int64_t at
     if (!e) return wb_pickle_fault(pickle, at, "the file has no storage \"%.80s\"", k[2]->text);
     if (!made) return NULL;
     made->type = k[1]->type, made->text = "storage";
-    made->integer = e - r->zip.entries, made->data_bytes = k[4]->integer;
+    made->integer = e - r->zip.entries, made->sizes[0] = k[4]->integer;
     return made;
 }
 
@@ -276,7 +276,7 @@ static wb_record *tensor_of(const wb_pickle *pickle, const wb_record *arguments,
         return wb_pickle_fault(pickle, at, "a tensor has %lld dimensions; at most %d are read",
                                (long long)a[2]->count, WB_MAX_DIMS);
     tensor t = {
-        .type = -1, .entry = a[0]->integer, .numbers = a[0]->data_bytes, .offset = a[1]->integer};
+        .type = -1, .entry = a[0]->integer, .numbers = a[0]->sizes[0], .offset = a[1]->integer};
     for (int i = 0; i < TYPES; i++)
         if (strcmp(types[i].name, a[0]->type) == 0) t.type = i;
     if (t.type < 0) return wb_pickle_fault(pickle, at, "%s is not read", a[0]->type);
