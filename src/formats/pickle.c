@@ -267,11 +267,7 @@ static bool reserve(machine *m, wb_record *r) {
 
 static const char *key_of(machine *m, const wb_record *key) {
     char text[32];
-    if (key->kind == WB_RECORD_TEXT && *key->text) return key->text;
-    if (key->kind == WB_RECORD_TEXT) {
-        FAIL(m, "the key of a dictionary is an empty text, which no path can name");
-        return NULL;
-    }
+    if (key->kind == WB_RECORD_TEXT) return key->text;
     if (key->kind != WB_RECORD_INTEGER) {
         FAIL(m, "the key of a dictionary must be a text or a whole number, but is %s",
              wb_record_noun(key));

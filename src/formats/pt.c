@@ -325,6 +325,10 @@ static wb_status flatten(reader *r, wb_record *record, const char *path) {
         (void)snprintf(number, sizeof number, "%lld", (long long)i + 1);
         const char *name = is_map ? record->names[i] : number;
         const size_t outer = strlen(path), length = strlen(name);
+        if (!length)
+            return wb_file_fault(
+                r->file, record->offset,
+                "the key of a dictionary is an empty text, which no path can name");
         char *whole = wb_arena_take(&r->file->arena, outer + length + 2);
         if (!whole) return too_many(r, record);
         memcpy(whole, path, outer);

@@ -111,6 +111,10 @@ static const struct {
      P("\200\2"
        "ccollections\nOrderedDict\n)RX\1\0\0\0aK\1s}X\1\0\0\0zK\2sb."),
      "(a=1)"},
+    {"attributes of no name, as a state_dict's of the whole model",
+     P("\200\2"
+       "ccollections\nOrderedDict\n)RX\1\0\0\0aK\1s}X\0\0\0\0K\2sb."),
+     "(a=1)"},
     {"sizes and devices",
      P("\200\2](ctorch\nSize\n(K\2K\3t\205Rctorch\ndevice\nX\3\0\0\0cpu\205R"
        "e."),
