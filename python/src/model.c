@@ -242,7 +242,7 @@ static PyObject *layer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 }
 
 /* The entry of this name or, in a list without names, at this place; NULL: none. */
-static const wb_layer_item *item_of(const wb_layer_list *list, PyObject *name) {
+static wb_layer_item *item_of(const wb_layer_list *list, PyObject *name) {
     if (PyLong_Check(name)) {
         const Py_ssize_t i = PyLong_AsSsize_t(name);
         if (i == -1) PyErr_Clear();
@@ -327,25 +327,18 @@ static void keep_replaced(Module *m, wb_layer *before) {
     Py_XDECREF(kept), Py_XDECREF(layer);
 }
 
-/* Another layer in the place of one that a Module has: a list with it is made in a new layer, and
- * exchanged. */
-static PyObject *replace_layer(PyObject *self, const wb_layer_item *item, PyObject *o) {
+/* Another layer in the place of one that a Module has: a new Module takes it over, and the two
+ * exchange what they have. */
+static PyObject *replace_layer(PyObject *self, wb_layer_item *item, PyObject *o) {
     Module *m = module_of(self);
     const bool is_cycle = PyObject_TypeCheck(o, Layer_type) && contains(py_layer(o), of(self));
     if (is_cycle) PyErr_SetString(PyExc_ValueError, "a layer cannot contain itself");
     if (PyErr_Occurred()) return py_fail();
     wb_layer *fresh = wb_layer_new(m->layer.class_);
-    for (int64_t i = 0; fresh && i < m->members.count && !wb_failed(); i++) {
-        const wb_layer_item *at = &m->members.items[i];
-        void *object = at == item  ? py_layer_reference(o)
-                       : at->layer ? (void *)wb_keep_layer(at->layer)
-                                   : (void *)at->array;
-        (void)wb_list_append(fresh, "", at->name, object);
-    }
-    if (fresh && !wb_failed()) {
-        const wb_layer_list before = m->members;
-        m->members = ((Module *)(void *)fresh)->members;
-        ((Module *)(void *)fresh)->members = before;
+    if (fresh && wb_list_append(fresh, "", item->name, py_layer_reference(o)) == WB_OK) {
+        wb_layer_item *with = ((Module *)(void *)fresh)->members.items;
+        wb_layer *before = item->layer;
+        item->layer = with->layer, with->layer = before;
         keep_replaced(m, fresh);
     } else {
         wb_free(fresh);
@@ -359,7 +352,7 @@ static PyObject *append(PyObject *module, PyObject *const *args, Py_ssize_t narg
     (void)module, (void)nargs;
     if (!py_open()) return NULL;
     Module *m = module_of(args[0]);
-    const wb_layer_item *item = m ? item_of(&m->members, args[1]) : NULL;
+    wb_layer_item *item = m ? item_of(&m->members, args[1]) : NULL;
     if (item && item->layer) return replace_layer(args[0], item, args[2]);
     const char *name = args[1] == Py_None ? NULL : py_text(args[1]);
     if (PyErr_Occurred()) return py_fail();

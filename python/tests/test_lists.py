@@ -135,3 +135,36 @@ def test_a_list_that_was_empty():
     for act in (lambda: wb.setup(wb.Adam(), wb.Chain(Late(), wb.Dense(1, 1))), lambda: wb.save_bytes(Late())):
         with pytest.raises(TypeError, match="begin with weber.LayerList"):
             act()
+
+
+class Direct(wb.Module):
+    def __init__(self):
+        self.first = wb.Parameter(wb.ones(2))
+        self.second = wb.Parameter(wb.ones(2))
+        self.head = wb.Dense(2, 1)
+
+    def forward(self, x):
+        return self.head(x * self.first + self.second)
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+@pytest.mark.parametrize("by_step", [False, True])
+def test_an_optimiser_follows_a_module_with_parameters(by_step, replaces):
+    m, x = Direct(), wb.normal((4, 2))
+    loss = lambda m, x: (m.first * 1).sum() + (m(x) ** 2).sum()  # noqa: E731
+    o = wb.setup(wb.Adam(0.01), m)
+    wb.train_step(loss, m, o, x)
+    wb.freeze(o, "second")
+    wb.adjust_path(o, "first", "eta", 0.0)
+    momentum, before = wb.optimiser_get(o, "first", "m").tolist(), m.first.tolist() + m.second.tolist()
+    for i in range(9):
+        setattr(m, f"more{i}", wb.Parameter(wb.ones(2)))
+    if replaces:
+        m.head = wb.Dense(2, 1)
+    assert wb.optimiser_get(o, "first", "m").tolist() == momentum
+    if by_step:
+        wb.train_step(loss, m, o, x)
+    else:
+        wb.update(o, m, wb.withgradient(loss, m, x)[1])
+    assert m.first.tolist() + m.second.tolist() == before
+    assert wb.optimiser_get(o, "first", "m").tolist() != momentum

@@ -68,6 +68,12 @@ wb_status wb_state_write_number(int64_t *number, int64_t value) {
     return WB_OK;
 }
 
+void wb_state_moved(wb_array **from, wb_array **to) {
+    wb_thread *thread = wb_thread_get();
+    for (int64_t i = 0; thread && i < thread->write_count; i++)
+        if (thread->writes[i].slot == from) thread->writes[i].slot = to;
+}
+
 wb_status wb_state_survive(wb_array *x) {
     wb_thread *thread = wb_thread_get();
     if (!thread || !WB_GROW(thread->writes, thread->write_count, thread->write_capacity))

@@ -26,6 +26,9 @@ void wb_state_end(int64_t begin, bool keep);
 /* Whether such a pair is open: in a loss, or in a layer that is applied. */
 bool wb_state_is_open(void);
 
+/* The slot is at another address from now on. */
+void wb_state_moved(wb_array **from, wb_array **to);
+
 /* A kept array that leaves its scope pending is computed with the writes. */
 wb_status wb_state_survive(wb_array *x);
 

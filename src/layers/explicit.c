@@ -21,27 +21,12 @@ static wb_layer_item *item_named(const wb_layer *tree, const char *name) {
     return NULL;
 }
 
-/* A new item with that name and nothing in it. */
-static wb_layer_item *add_item(wb_layer *tree, const char *name) {
-    wb_layer_list *list = items_of(tree), longer = {NULL, 0};
-    if (!wb_list_new(&longer, list->count + 1)) return NULL;
-    wb_layer_item *item = &longer.items[list->count];
-    if (!(item->name = wb_copy_text(name))) {
-        wb_list_release(&longer);
-        return NULL;
-    }
-    for (int64_t i = 0; i < list->count; i++) longer.items[i] = list->items[i];
-    wb_release(list->items);
-    *list = longer;
-    return item;
-}
-
 /* The tree of that name in another one, made where it is missing. */
 static wb_layer *inner_tree(wb_layer *tree, const char *name) {
     const wb_layer_item *known = item_named(tree, name);
     if (known) return known->layer;
     wb_layer *inner = wb_layer_new(&wb_tree_class);
-    wb_layer_item *item = inner ? add_item(tree, name) : NULL;
+    wb_layer_item *item = inner ? wb_list_add(items_of(tree), name) : NULL;
     if (!item || !wb_layer_own("wb_tree", items_of(tree)->count, inner)) {
         wb_free(inner);
         return NULL;
@@ -55,7 +40,7 @@ static bool put_at(wb_layer *tree, const char *path, wb_array *x) {
         (void)snprintf(name, sizeof name, "%.*s", (int)(dot - path), path);
         tree = inner_tree(tree, name);
     }
-    wb_layer_item *item = tree ? add_item(tree, path) : NULL;
+    wb_layer_item *item = tree ? wb_list_add(items_of(tree), path) : NULL;
     if (item) item->array = wb_hold(x);
     return item != NULL;
 }

@@ -268,6 +268,12 @@ void wb_drop_given_layer(void *object);
 
 /* Allocates space for count items, all NULL; and releases it. */
 bool wb_list_new(wb_layer_list *list, int64_t count);
+/* Appends an item with that name, or NULL, and nothing in it; NULL when out of memory. */
+wb_layer_item *wb_list_add(wb_layer_list *list, const char *name);
+/* True if this is the slot of the array of item i, counted from 0, or was before the list grew. */
+bool wb_list_had(const wb_layer_list *list, int64_t i, wb_array *const *slot);
+/* How often the items of any list moved in memory: who knows slots has to look them up again. */
+int64_t wb_list_moves(void);
 void wb_list_release(wb_layer_list *list);
 
 /* ---- functions as layers ---- */

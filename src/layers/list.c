@@ -2,17 +2,69 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "array/state.h"
 #include "array/thread.h"
 #include "array/use.h"
 #include "base/memory.h"
 #include "layers/layer.h"
 
+/* Items lie behind this head. Optimisers know the arrays of a model by their slots, so the memory
+ * in which a list's items were before it grew stays as long as the list: no other slot gets the
+ * address, and wb_list_had finds it. */
+typedef struct block {
+    struct block *before;
+    int64_t capacity;
+} block;
+
+static block *block_of(const wb_layer_list *list) {
+    return list->items ? (block *)(void *)list->items - 1 : NULL;
+}
+static wb_layer_item *items_of(block *b) { return (wb_layer_item *)(void *)(b + 1); }
+
+static block *new_block(int64_t capacity) {
+    block *b = wb_alloc(sizeof *b + (size_t)capacity * sizeof(wb_layer_item));
+    if (b) b->capacity = capacity;
+    return b;
+}
+
 bool wb_list_new(wb_layer_list *list, int64_t count) {
-    if (count == 0) return true;
-    list->items = wb_alloc((size_t)count * sizeof *list->items);
-    if (!list->items) return false;
-    list->count = count;
+    block *b = count ? new_block(count) : NULL;
+    if (!b) return count == 0;
+    *list = (wb_layer_list){items_of(b), count};
     return true;
+}
+
+static int64_t moves; /* __atomic */
+int64_t wb_list_moves(void) { return __atomic_load_n(&moves, __ATOMIC_RELAXED); }
+
+/* Room for at least one item more; false when out of memory. */
+static bool grow(wb_layer_list *list) {
+    block *old = block_of(list), *b;
+    if (old && list->count < old->capacity) return true;
+    if (!(b = new_block(2 * list->count + 1))) return false;
+    wb_layer_item *items = items_of(b);
+    for (int64_t i = 0; i < list->count; i++) {
+        items[i] = list->items[i];
+        wb_state_moved(&list->items[i].array, &items[i].array);
+    }
+    b->before = old;
+    list->items = items;
+    if (old) (void)__atomic_add_fetch(&moves, 1, __ATOMIC_RELAXED);
+    return true;
+}
+
+wb_layer_item *wb_list_add(wb_layer_list *list, const char *name) {
+    char *copy = name ? wb_copy_text(name) : NULL;
+    if ((name && !copy) || !grow(list)) return wb_release(copy), NULL;
+    wb_layer_item *item = &list->items[list->count++];
+    *item = (wb_layer_item){.name = copy};
+    return item;
+}
+
+bool wb_list_had(const wb_layer_list *list, int64_t i, wb_array *const *slot) {
+    block *b = block_of(list);
+    while (b && (i >= b->capacity || &items_of(b)[i].array != slot)) b = b->before;
+    return b != NULL;
 }
 
 void wb_list_release(wb_layer_list *list) {
@@ -22,7 +74,10 @@ void wb_list_release(wb_layer_list *list) {
         wb_unhold(item->array);
         wb_release(item->name);
     }
-    wb_release(list->items);
+    for (block *b = block_of(list), *before; b; b = before) {
+        before = b->before;
+        wb_release(b);
+    }
     *list = (wb_layer_list){NULL, 0};
 }
 
@@ -200,23 +255,18 @@ static bool check_new_name(const char *function, const wb_layer_list *list, cons
 
 static bool append(const char *function, wb_layer_list *list, const char *name, void *object,
                    bool layers_only) {
-    wb_layer_list longer = {NULL, 0};
-    if (!check_new_name(function, list, name, layers_only) ||
-        !wb_list_new(&longer, list->count + 1))
-        return false;
-    wb_layer_item *item = &longer.items[list->count];
-    if ((name && !(item->name = wb_copy_text(name))) ||
-        (!is_array(object) && !wb_layer_own(function, list->count + 1, object))) {
-        wb_list_release(&longer);
+    if (!check_new_name(function, list, name, layers_only)) return false;
+    wb_layer_item *item = wb_list_add(list, name);
+    if (!item) return false;
+    if (is_array(object)) {
+        item->array = wb_hold(object);
+    } else if (wb_layer_own(function, list->count, object)) {
+        item->layer = object;
+    } else {
+        wb_release(item->name);
+        list->count--;
         return false;
     }
-    if (is_array(object))
-        item->array = wb_hold(object);
-    else
-        item->layer = object;
-    for (int64_t i = 0; i < list->count; i++) longer.items[i] = list->items[i];
-    wb_release(list->items);
-    *list = longer;
     return true;
 }
 

@@ -304,7 +304,7 @@ wb_array *wb_withgradient_for(wb_optimiser *optimiser, wb_loss_fn *loss, wb_laye
     static const char function[] = "wb_withgradient_for";
     wb_precision precision;
     if (!check(function, loss, model, gradients) || !wb_optimiser_check(function, optimiser) ||
-        !wb_optimiser_precision(optimiser, &precision))
+        wb_optimiser_follow(optimiser) != WB_OK || !wb_optimiser_precision(optimiser, &precision))
         return NULL;
     wb_weigh_by_share(optimiser, &precision);
     return with_gradient(function, loss, model, batch, user, &precision, gradients);

@@ -27,11 +27,12 @@ static void exchange(wb_optimiser *o, int64_t count, wb_array **const *slots, wb
         *slots[i] = moved[i];
         moved[i] = old;
     }
-    for (int64_t i = 0; i < o->member_count; i++) o->members[i].seen = *o->members[i].slot;
+    wb_optimiser_see(o);
 }
 
 wb_status wb_optimiser_move(const wb_to_desc *desc) {
     wb_optimiser *o = desc->x;
+    if (wb_optimiser_follow(o) != WB_OK) return wb_error_status();
     const int64_t count = wb_optimiser_slots(o, NULL);
     wb_array ***slots = wb_alloc(sizeof *slots * (size_t)(count + 1));
     wb_array **moved = wb_alloc(sizeof *moved * (size_t)(count + 1));
@@ -63,6 +64,7 @@ static bool share(wb_array **slot) {
 wb_status wb_optimiser_hand_over(void *object) {
     wb_optimiser *o = object;
     wb_optimiser_leaves_turns(o);
+    if (wb_optimiser_follow(o) != WB_OK) return wb_error_status();
     const int64_t count = wb_optimiser_slots(o, NULL);
     wb_array ***slots = wb_alloc(sizeof *slots * (size_t)(count + 1));
     if (!slots || !wb_scope_begin()) {
@@ -73,7 +75,7 @@ wb_status wb_optimiser_hand_over(void *object) {
     wb_status status = wb_layer_hand_over(o->model);
     for (int64_t i = 0; i < count && status == WB_OK; i++)
         if (!share(slots[i])) status = wb_error_status();
-    for (int64_t i = 0; i < o->member_count; i++) o->members[i].seen = *o->members[i].slot;
+    wb_optimiser_see(o);
     wb_optimiser_forget_loss(o);
     wb_release(slots);
     const wb_status closed = wb_scope_leave();

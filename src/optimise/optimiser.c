@@ -99,8 +99,12 @@ static bool add_slot(wb_visitor *visitor, const wb_path *path, wb_array **slot, 
     slot_list *list = (slot_list *)(void *)visitor;
     if (!trainable || !wb_dtype_is_float((wb_dtype)(*slot)->dtype)) return true;
     if (!WB_GROW(list->items, list->count, list->capacity)) return false;
-    list->items[list->count++] =
-        (wb_member){.slot = slot, .seen = *slot, .next = -1, .part = find_part(list->parts, path)};
+    list->items[list->count++] = (wb_member){.slot = slot,
+                                             .seen = *slot,
+                                             .list = path->list,
+                                             .place = path->index - 1,
+                                             .next = -1,
+                                             .part = find_part(list->parts, path)};
     return true;
 }
 
@@ -184,16 +188,21 @@ static bool fits(const wb_tie_group *group, const wb_array *x) {
     return same;
 }
 
-/* The group among the old ones that this slot was in, most often at the same place, if its state
- * fits. */
+/* Whether an old member is of this slot, also where the slot has moved with the items of a list. */
+static bool is_same(const wb_member *old, const wb_member *new) {
+    return old->slot == new->slot || (new->list &&wb_list_had(new->list, new->place, old->slot));
+}
+
+/* The group among the old ones that this slot was in, most often at the same place. */
 static const wb_tie_group *old_group(const wb_optimiser *o, const wb_member *member,
                                      int64_t place) {
-    int64_t i = place < o->member_count && o->members[place].slot == member->slot ? place : 0;
-    while (i < o->member_count && o->members[i].slot != member->slot) i++;
-    if (i == o->member_count) return NULL;
-    const wb_tie_group *group = &o->groups[o->members[i].group];
-    const bool has_states = wb_rule_states(wb_group_rule(o, group)) > 0;
-    return !has_states || fits(group, member->seen) ? group : NULL;
+    int64_t i = place < o->member_count && is_same(&o->members[place], member) ? place : 0;
+    while (i < o->member_count && !is_same(&o->members[i], member)) i++;
+    return i == o->member_count ? NULL : &o->groups[o->members[i].group];
+}
+
+static bool states_fit(const wb_optimiser *o, const wb_tie_group *old, const wb_array *x) {
+    return wb_rule_states(wb_group_rule(o, old)) == 0 || fits(old, x);
 }
 
 /* ---- cohorts ---- */
@@ -237,10 +246,13 @@ static bool fill_group(wb_optimiser *o, const wb_optimiser *new, int64_t groups,
     const wb_member *member = &new->members[group->first];
     const wb_tie_group *old = old_group(o, member, group->first);
     wb_array *x = member->seen;
-    const wb_rule *own = member->part < 0 ? &o->rule : &o->parts[member->part].rule;
+    const wb_rule *own = old                ? wb_group_rule(o, old)
+                         : member->part < 0 ? &o->rule
+                                            : &o->parts[member->part].rule;
+    group->is_frozen = old && old->is_frozen;
+    if (old && !states_fit(o, old, x)) old = NULL; /* its settings stay, its states begin anew */
     group->cohort = old ? old->cohort : new_cohort(o, own, x);
     if (group->cohort < 0) return false;
-    group->is_frozen = old && old->is_frozen;
     note_array(group, x);
     const wb_rule *rule = wb_group_rule(o, group);
     if (old)
@@ -290,6 +302,7 @@ wb_status wb_optimiser_group(wb_optimiser *o) {
     slot_list list = {.parts = o->parts};
     wb_status status = WB_ERROR_MEMORY;
     wb_optimiser new = *o;
+    new.list_moves = wb_list_moves();
     new.groups = NULL, new.fresh_states = NULL, new.sums = NULL, new.roots = NULL;
     new.group_count = 0;
     const bool opened = wb_scope_begin();
@@ -311,6 +324,16 @@ wb_status wb_optimiser_group(wb_optimiser *o) {
     if (!new.groups) new.group_count = 0;
     release_groups(&new);
     return status;
+}
+
+void wb_optimiser_see(wb_optimiser *o) {
+    for (int64_t i = 0; i < o->member_count; i++) o->members[i].seen = *o->members[i].slot;
+    for (int64_t i = 0; i < o->group_count; i++)
+        note_array(&o->groups[i], o->members[o->groups[i].first].seen);
+}
+
+wb_status wb_optimiser_follow(wb_optimiser *o) {
+    return o->list_moves == wb_list_moves() ? WB_OK : wb_optimiser_group(o);
 }
 
 /* ---- making ---- */

@@ -41,7 +41,9 @@ typedef struct wb_tie_group {
 /* A trainable slot of the model. */
 typedef struct wb_member {
     wb_array **slot;
-    wb_array *seen; /* what the slot held after the last step; only compared */
+    wb_array *seen;            /* what the slot held after the last step; only compared */
+    const wb_layer_list *list; /* whose item number `place`, from 0, has the slot; NULL: none */
+    int64_t place;
     int64_t group;
     int64_t next;    /* the next member of the group, or -1 */
     bool is_view;    /* its array is a view of the first member's */
@@ -97,6 +99,7 @@ struct wb_optimiser {
     int64_t cohort_count, cohort_capacity;
     wb_member *members;
     int64_t member_count;
+    int64_t list_moves; /* wb_list_moves when the members were listed */
     wb_tie_group *groups;
     int64_t group_count;
     wb_array **fresh_states; /* WB_RULE_ALL_STATES per group, of the step that is being made */
@@ -171,6 +174,10 @@ wb_status wb_optimiser_scale(const char *function, wb_optimiser *optimiser, cons
 /* Makes the groups again from the arrays in the slots, and keeps the states of arrays that are
  * still there. */
 wb_status wb_optimiser_group(wb_optimiser *optimiser);
+/* The same where slots have moved since then. To be called before anything looks into a slot. */
+wb_status wb_optimiser_follow(wb_optimiser *optimiser);
+/* Takes what is in the slots now for what the states belong to. */
+void wb_optimiser_see(wb_optimiser *optimiser);
 
 wb_status wb_optimiser_hand_over(void *optimiser);
 bool wb_is_optimiser(const void *object);

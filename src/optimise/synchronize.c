@@ -274,7 +274,7 @@ static wb_status synchronize(wb_layer *model, wb_optimiser *o) {
     if (status != WB_OK || !o) return status;
     status = synchronize_optimiser(o);
     if (status == WB_OK && !o->is_divided) status = synchronize_states(o);
-    for (int64_t i = 0; i < o->member_count; i++) o->members[i].seen = *o->members[i].slot;
+    wb_optimiser_see(o);
     o->compared_at = -1;
     return status;
 }

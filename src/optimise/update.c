@@ -518,7 +518,8 @@ wb_array *wb_train_step(wb_loss_fn *loss, wb_layer *model, const wb_batch *batch
     wb_status status = wb_scope_begin() ? WB_OK : WB_ERROR_MEMORY;
     if (status == WB_OK) {
         const call c = {loss, batch, user};
-        status = wb_compare_if_due(optimiser);
+        status = wb_optimiser_follow(optimiser);
+        if (status == WB_OK) status = wb_compare_if_due(optimiser);
         if (status == WB_OK) status = add_parts(optimiser, g, &c);
         if (status == WB_OK) status = run_whole(optimiser, g, &c);
         wb_parts_drop(optimiser);

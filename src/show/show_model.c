@@ -313,6 +313,7 @@ static bool print_leaf(wb_visitor *visitor, const wb_path *path, wb_array **slot
 }
 
 static void print_optimiser(wb_text *out, wb_optimiser *o) {
+    if (wb_optimiser_follow(o) != WB_OK) return;
     const int64_t steps = wb_step_count(o), skipped = wb_skipped(o);
     print_rule(out, &o->rule);
     if (o->clip_norm > 0) wb_text_add(out, ", clip_total_norm=%g", o->clip_norm);
