@@ -98,7 +98,7 @@ BY_HAND = {
     "wb_from_make": "array", "wb_borrow_make": "from_dlpack", "wb_number": "numbers in arguments", "wb_whole_number": "numbers in arguments", "wb_live": "live", "wb_plan_status": "plans",
     "wb_cast": "astype", "wb_loader_make": "data.c", "wb_next": "a loop over a Loader", "wb_next_parameter": "Layer.parameters",
     "wb_next_module": "Layer.modules", "wb_get": "model[path]", "wb_set": "model[path] = x", "wb_chain_at": "chain[i]", "wb_show_text": "repr",
-    "wb_training": "training", "wb_list_append": "Module", "wb_layer_new": "Module", "wb_register_layer": "register", "wb_fn_with_make": "functions in a chain",
+    "wb_share": "share", "wb_share_array": "share", "wb_training": "training", "wb_list_append": "Module", "wb_layer_new": "Module", "wb_register_layer": "register", "wb_fn_with_make": "functions in a chain",
     "wb_set_context_device": "device", "wb_get_device_named": "device", "wb_to_make": "to", "wb_device_of": "Array.device", "wb_save_make": "save",
     "wb_load_named_make": "load", "wb_checkpoint_save_make": "checkpoint_save", "wb_checkpoint_load_make": "checkpoint_load",
     "wb_save_memory_make": "save_bytes", "wb_open_memory": "load_bytes", "wb_load_named_from_make": "load_bytes", "wb_fail": "exceptions in functions",
@@ -119,7 +119,7 @@ BY_HAND = {
 NOT_FOR_PYTHON = {
     "what the interpreter does itself": [
         "wb_scope_open", "wb_scope_close", "wb_scope_leave", "wb_keep", "wb_free", "wb_take", "wb_give", "wb_forget_recipe", "wb_keep_layer",
-        "wb_context_new", "wb_context_enter", "wb_context_leave", "wb_share", "wb_hand_over", "wb_gradients_keep", "wb_batch_end",
+        "wb_context_new", "wb_context_enter", "wb_context_leave", "wb_hand_over", "wb_gradients_keep", "wb_batch_end",
         "wb_sizes_slowest_first", "wb_status_text", "wb_failed", "wb_error_status", "wb_error_message", "wb_report", "wb_take_error", "wb_clear_error", "wb_try",
     ],
     "a property or method of an Array, or a word of the language": [

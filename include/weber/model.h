@@ -207,6 +207,11 @@ WB_API wb_layer *wb_clone(wb_layer *model);
  * reach it. */
 WB_API wb_layer *wb_share(wb_layer *model);
 
+/* x for one other thread, over the same memory: a request, or what a thread has computed of it.
+ * Computes x. The result belongs to the thread that uses it first, and wants one wb_free there; no
+ * gradient goes through it. NULL in, NULL out. */
+WB_API wb_array *wb_share_array(wb_array *x);
+
 /* Gives a model, an optimiser with its model, or a loader to another thread: the first thread that
  * uses it. This thread must not use it any more. Arrays that were taken out of it (wb_get) stay
  * with this thread, over the same memory. */

@@ -426,7 +426,7 @@ static PyObject *eval(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     const wb_status status = wb_eval_make((int)nargs, x);
     PyEval_RestoreThread(others);
     PyMem_Free(x);
-    py_has_written = true; /* what states held before is released, too */
+    py_now->has_written = true; /* what states held before is released, too */
     return py_give_status(status);
 }
 

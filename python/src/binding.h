@@ -62,10 +62,31 @@ void py_close(void);
 void py_enter(void);
 void py_leave(void);
 
-/* While a function of Python's is being differentiated, results keep their recipes. */
-extern int py_recording;
-/* An array of a model was replaced: the end of the outermost call computes it. */
-extern bool py_has_written;
+/* A context, and what holds in it. The interpreter's is for everything but shared models, which
+ * have one each (share.c). */
+typedef struct py_context {
+    wb_context *context;
+    struct py_context *next; /* of all */
+    const char *holder;      /* __atomic; names the thread that is in it */
+    int depth;               /* of that thread's calls */
+    int waiting;             /* how many threads wait; changed with the GIL */
+    /* while a function of Python's is being differentiated, results keep their recipes */
+    int recording;
+    /* an array of a model was replaced: the end of the outermost call computes it */
+    bool has_written;
+    int closes;
+    long long pending; /* how many results were made since one was computed */
+    /* what a Module is called with beside arrays (model.c) */
+    const wb_layer *given_to;
+    PyObject *given_args, *given_kwargs; /* borrowed */
+} py_context;
+/* The context of this thread's calls. */
+extern _Thread_local py_context *py_now;
+/* Another context than the interpreter's; false with an exception. */
+bool py_context_begin(py_context *context);
+void py_context_end(py_context *context);
+/* Whether this thread is in a call. */
+bool py_is_inside(void);
 
 /* Whether another thread is in the context, or this one has a context of its own. */
 bool py_is_outside(void);
@@ -266,7 +287,7 @@ bool py_is_arrow(PyObject *o);
 wb_array *py_of_arrow(PyObject *o);
 PyObject *py_from_arrow(PyObject *module, PyObject *o);
 
-/* ---- model.c, derivatives.c, train.c, data.c, files.c, tools.c ---- */
+/* ---- model.c, share.c, derivatives.c, train.c, data.c, files.c, tools.c ---- */
 
 /* The array that a function returns, given to the scope; NULL with the exception kept. Takes over
  * args. */
@@ -278,6 +299,7 @@ bool py_add_model(PyObject *module);
 bool py_add_derivatives(PyObject *module);
 bool py_add_train(PyObject *module);
 bool py_add_data(PyObject *module);
+bool py_add_share(PyObject *module);
 bool py_add_files(PyObject *module);
 bool py_add_tools(PyObject *module);
 

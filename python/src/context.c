@@ -1,7 +1,7 @@
-/* One context for all threads of the interpreter: which thread is in a call, and what is released
- * when.
+/* One context for all threads of the interpreter, and one for each shared model: which thread is in
+ * a call, and what is released when.
  *
- * A thread is in the context from the beginning of a call to its end, also while it computes
+ * A thread is in a context from the beginning of a call to its end, also while it computes
  * without the interpreter's lock (the GIL) and in functions of Python's that Weber calls. Others
  * wait. */
 #include <pthread.h>
@@ -9,16 +9,13 @@
 
 #include "binding.h"
 
-int py_recording;
-bool py_has_written;
 long long py_pending_limit = 1000;
 
-static wb_context *context;
+static py_context interpreter;
+static py_context *all = &interpreter;
+_Thread_local py_context *py_now = &interpreter;
 static _Thread_local char here;   /* its address names the thread */
 static _Thread_local int foreign; /* in a function that a thread of Weber's own calls */
-static const char *holder;        /* __atomic; the thread that is in the context */
-static int depth;                 /* of its calls */
-static int waiting;               /* how many threads wait; changed with the GIL */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t is_free = PTHREAD_COND_INITIALIZER;
 
@@ -53,39 +50,41 @@ static void do_tasks(void) {
 
 /* ---- who is in the context ---- */
 
-static void wait_until_free(void) {
-    waiting++;
+static void wait_until_free(py_context *c) {
+    c->waiting++;
     PyThreadState *state = PyEval_SaveThread();
     pthread_mutex_lock(&lock);
-    while (__atomic_load_n(&holder, __ATOMIC_ACQUIRE)) pthread_cond_wait(&is_free, &lock);
+    while (__atomic_load_n(&c->holder, __ATOMIC_ACQUIRE)) pthread_cond_wait(&is_free, &lock);
     pthread_mutex_unlock(&lock);
     PyEval_RestoreThread(state);
-    waiting--;
+    c->waiting--;
 }
 
 void py_enter(void) {
     if (foreign) return;
-    if (holder == &here) {
-        depth++;
+    py_context *c = py_now;
+    if (c->holder == &here) {
+        c->depth++;
         return;
     }
-    while (holder) wait_until_free();
-    __atomic_store_n(&holder, &here, __ATOMIC_RELAXED);
-    depth = 1;
-    (void)wb_context_enter(context);
+    while (c->holder) wait_until_free(c);
+    __atomic_store_n(&c->holder, &here, __ATOMIC_RELAXED);
+    c->depth = 1;
+    (void)wb_context_enter(c->context);
     if (__atomic_load_n(&tasks, __ATOMIC_RELAXED)) do_tasks();
 }
 
 void py_leave(void) {
-    if (foreign || --depth > 0) return;
+    py_context *c = py_now;
+    if (foreign || --c->depth > 0) return;
     (void)wb_context_leave();
-    if (!waiting) {
-        __atomic_store_n(&holder, NULL, __ATOMIC_RELEASE);
+    if (!c->waiting) {
+        __atomic_store_n(&c->holder, NULL, __ATOMIC_RELEASE);
         return;
     }
     pthread_mutex_lock(&lock);
-    __atomic_store_n(&holder, NULL, __ATOMIC_RELEASE);
-    pthread_cond_signal(&is_free);
+    __atomic_store_n(&c->holder, NULL, __ATOMIC_RELEASE);
+    pthread_cond_broadcast(&is_free);
     pthread_mutex_unlock(&lock);
 }
 
@@ -100,15 +99,31 @@ bool py_open(void) {
 void py_close(void) {
     /* Writes of states are settled when a scope closes; between, they hold what they replace. */
     enum { CLOSES = 256 };
-    static int closes;
-    const bool is_last = depth == 1 && !foreign;
-    const bool settles = is_last && !py_recording && (py_has_written || ++closes % CLOSES == 0);
-    if (settles) py_has_written = false;
+    py_context *c = py_now;
+    const bool is_last = c->depth == 1 && !foreign;
+    const bool settles = is_last && !c->recording && (c->has_written || ++c->closes % CLOSES == 0);
+    if (settles) c->has_written = false;
     (void)(settles ? wb_scope_close() : wb_scope_leave());
     py_leave();
 }
 
-bool py_is_outside(void) { return foreign || (holder && holder != &here); }
+bool py_is_outside(void) { return foreign || (py_now->holder && py_now->holder != &here); }
+
+bool py_is_inside(void) { return foreign || py_now->holder == &here; }
+
+bool py_context_begin(py_context *c) {
+    c->context = wb_context_new();
+    if (!c->context) return (void)py_raise(), false;
+    c->next = all, all = c;
+    return true;
+}
+
+void py_context_end(py_context *c) {
+    py_context **at = &all;
+    while (*at != c) at = &(*at)->next;
+    *at = c->next;
+    wb_free(c->context);
+}
 
 void py_release(void *object) {
     if (!object) return;
@@ -124,8 +139,10 @@ void py_release(void *object) {
 /* A child has the thread that forked alone. If another one was in a call, the child's calls fail:
  * that call has not ended, so that the context's objects may be in any state. */
 static void after_fork(void) {
-    if (holder && holder != &here) holder = NULL, depth = 0;
-    waiting = 0;
+    for (py_context *c = all; c; c = c->next) {
+        if (c->holder && c->holder != &here) c->holder = NULL, c->depth = 0;
+        c->waiting = 0;
+    }
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&is_free, NULL);
 }
@@ -187,8 +204,8 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL}};
 
 bool py_add_context(PyObject *module) {
-    context = wb_context_new();
-    if (!context) return py_raise();
+    interpreter.context = wb_context_new();
+    if (!interpreter.context) return py_raise();
     (void)pthread_atfork(NULL, NULL, after_fork);
     return py_add_functions(module, functions);
 }

@@ -2,7 +2,7 @@
 #include "binding.h"
 
 static wb_array *array_of_call(PyObject *function, PyObject *args, bool is_loss) {
-    py_recording++;
+    py_now->recording++;
     PyObject *result = args ? PyObject_Call(function, args, NULL) : NULL;
     if (is_loss && result && (PyFloat_Check(result) || PyLong_Check(result)))
         PyErr_Format(PyExc_TypeError,
@@ -19,7 +19,7 @@ static wb_array *array_of_call(PyObject *function, PyObject *args, bool is_loss)
     Py_XDECREF(args);
     Py_XDECREF(result);
     if (PyErr_Occurred()) py_keep_exception();
-    py_recording--;
+    py_now->recording--;
     return wb_failed() ? NULL : x;
 }
 
@@ -87,7 +87,7 @@ static PyObject *value_and_grad(PyObject *module, PyObject *const *args, Py_ssiz
     if (has_layers) (void)wb_training(before);
     if (!y || (count && wb_gradient_of(y, count, nodes, gradients) != WB_OK)) return py_fail();
     PyObject *list = PyList_New(all);
-    py_recording++; /* the gradients belong to the recipe of y, which is not dropped here */
+    py_now->recording++; /* the gradients belong to the recipe of y, which is not dropped here */
     for (Py_ssize_t i = 0, k = 0; list && i < all; i++) {
         PyObject *o = PyTuple_GetItem(given, i), *gradient = NULL;
         if (PyObject_TypeCheck(o, Layer_type)) {
@@ -95,7 +95,7 @@ static PyObject *value_and_grad(PyObject *module, PyObject *const *args, Py_ssiz
             if (g) gradient = py_wrap(Gradients_type, wb_take(g), o);
         } else {
             wb_array *g = gradients[k++];
-            if (g && py_recording == 1)
+            if (g && py_now->recording == 1)
                 (void)wb_forget_recipe(wb_take(g));
             else if (g)
                 (void)wb_take(g);
@@ -106,7 +106,7 @@ static PyObject *value_and_grad(PyObject *module, PyObject *const *args, Py_ssiz
         else
             PyList_SetItem(list, i, gradient);
     }
-    py_recording--;
+    py_now->recording--;
     if (!list) return py_fail();
     PyObject *value = py_give_array(y);
     return value ? Py_BuildValue("(NN)", value, list) : (Py_DECREF(list), NULL);
@@ -198,7 +198,7 @@ static wb_array *on_value(void *context, int count, wb_array *const *arrays) {
 static wb_status on_pullback(void *context, wb_array *result, wb_array *cotangent, int count,
                              wb_array *const *arrays, wb_array **cotangents) {
     const py_inside inside = py_callback_begin();
-    py_recording++;
+    py_now->recording++;
     PyObject *args = PyTuple_New(count + 2), *made = NULL;
     if (args) {
         PyTuple_SetItem(args, 0, py_wrap_array(wb_take(result)));
@@ -217,7 +217,7 @@ static wb_status on_pullback(void *context, wb_array *result, wb_array *cotangen
     }
     Py_XDECREF(args), Py_XDECREF(made), Py_XDECREF(list);
     if (PyErr_Occurred()) py_keep_exception();
-    py_recording--;
+    py_now->recording--;
     const wb_status status = wb_error_status();
     py_callback_end(inside);
     return status;

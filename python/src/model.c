@@ -41,7 +41,7 @@ static int arrays_of(PyObject *result, wb_array **out) {
 
 /* Takes over args. */
 static int call_with(PyObject *function, PyObject *args, PyObject *kwargs, wb_array **results) {
-    py_recording++;
+    py_now->recording++;
     PyObject *result = args && function ? PyObject_Call(function, args, kwargs) : NULL;
     const int made = result ? arrays_of(result, results) : 0;
     if (result && !made && !PyErr_Occurred() && !wb_failed())
@@ -49,7 +49,7 @@ static int call_with(PyObject *function, PyObject *args, PyObject *kwargs, wb_ar
     Py_XDECREF(args);
     Py_XDECREF(result);
     if (PyErr_Occurred()) py_keep_exception();
-    py_recording--;
+    py_now->recording--;
     return wb_failed() ? 0 : made;
 }
 
@@ -105,13 +105,6 @@ typedef struct module_class {
     PyObject *type;
 } module_class;
 
-/* What the Module `layer` is called with beside arrays: model(x, None, causal=True). Weber passes
- * the arrays on, and the call that has set this is the next one of that layer. */
-static struct {
-    const wb_layer *layer;
-    PyObject *args, *kwargs; /* borrowed */
-} also_given;
-
 static bool is_input(PyObject *o) {
     if (Py_TYPE(o) == Array_type) return true;
     return !PyBytes_Check(o) && (PyObject_CheckBuffer(o) || PyObject_HasAttrString(o, "__array__"));
@@ -129,14 +122,17 @@ static PyObject *merged(PyObject *given, int count, wb_array *const *inputs) {
     return args;
 }
 
+/* A Module may be called with more than arrays: model(x, None, causal=True). Weber passes the
+ * arrays on, and the call that has set given_to is the next one of that layer. */
 static int module_forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array **results) {
     const py_inside inside = py_callback_begin();
     PyObject *self = py_wrap_layer(wb_keep_layer(layer));
     PyObject *forward = self ? PyObject_GetAttrString(self, "forward") : NULL;
-    const bool has_more = also_given.layer == layer;
-    if (has_more) also_given.layer = NULL;
-    PyObject *args = has_more ? merged(also_given.args, count, inputs) : tuple_of(count, inputs);
-    const int made = call_with(forward, args, has_more ? also_given.kwargs : NULL, results);
+    py_context *now = py_now;
+    const bool has_more = now->given_to == layer;
+    if (has_more) now->given_to = NULL;
+    PyObject *args = has_more ? merged(now->given_args, count, inputs) : tuple_of(count, inputs);
+    const int made = call_with(forward, args, has_more ? now->given_kwargs : NULL, results);
     Py_XDECREF(forward);
     Py_XDECREF(self);
     py_callback_end(inside);
@@ -400,9 +396,9 @@ static PyObject *call_module(PyObject *self, PyObject *args, PyObject *kwargs) {
     if (!count && !PyErr_Occurred())
         PyErr_SetString(PyExc_TypeError, "a layer takes at least one array, without a name");
     if (PyErr_Occurred()) return py_fail();
-    also_given.layer = of(self), also_given.args = args, also_given.kwargs = kwargs;
+    py_now->given_to = of(self), py_now->given_args = args, py_now->given_kwargs = kwargs;
     const int made = wb_apply_many(of(self), count, in, WB_MOST_ARRAYS, out);
-    also_given.layer = NULL;
+    py_now->given_to = NULL;
     return made == 1 ? py_give_array(out[0]) : made ? py_give_arrays(made, out) : py_fail();
 }
 
@@ -514,7 +510,7 @@ static int layer_assign(PyObject *self, PyObject *key, PyObject *value) {
     const char *path = key_text(key);
     if (!path) return (void)py_fail(), -1;
     wb_array *x = py_array(value);
-    py_has_written = true;
+    py_now->has_written = true;
     PyObject *done = PyErr_Occurred() ? py_fail() : py_give_status(wb_set(of(self), path, x));
     Py_XDECREF(done);
     return done ? 0 : -1;
@@ -566,7 +562,7 @@ static Py_hash_t hash(PyObject *self) { return (Py_hash_t)((uintptr_t)of(self) >
 /* map_model(function, model): a new model of what function(path, array) returns. */
 static wb_array *map_leaf(void *user, const char *path, wb_array *x) {
     const py_inside inside = py_callback_begin();
-    py_recording++;
+    py_now->recording++;
     PyObject *array = py_wrap_array(wb_take(x));
     PyObject *args = array ? Py_BuildValue("(sN)", path, array) : NULL;
     PyObject *result = args ? PyObject_Call(user, args, NULL) : NULL;
@@ -575,7 +571,7 @@ static wb_array *map_leaf(void *user, const char *path, wb_array *x) {
     Py_XDECREF(args);
     Py_XDECREF(result);
     if (PyErr_Occurred()) py_keep_exception();
-    py_recording--;
+    py_now->recording--;
     py_callback_end(inside);
     return wb_failed() ? NULL : y;
 }

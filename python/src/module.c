@@ -21,9 +21,8 @@ PyObject *py_wrap(PyTypeObject *type, void *object, PyObject *also) {
 
 /* Computes y where too many results are pending. */
 static void bound_pending(wb_array *y) {
-    static long long pending;
-    if (++pending < py_pending_limit) return;
-    pending = 0;
+    if (++py_now->pending < py_pending_limit) return;
+    py_now->pending = 0;
     (void)wb_eval_make(1, &y);
 }
 
@@ -31,7 +30,7 @@ static void bound_pending(wb_array *y) {
 static wb_array *take(wb_array *x) {
     if (!x) return NULL;
     (void)wb_take(x);
-    if (!py_recording) {
+    if (!py_now->recording) {
         (void)wb_forget_recipe(x);
         bound_pending(x);
     }
@@ -273,7 +272,7 @@ PyMODINIT_FUNC PyInit__weber(void) {
     (void)wb_sizes_slowest_first(true);
     if (!py_add_errors(m) || !py_add_context(m) || !add_types(m) || !py_add_arguments(m) ||
         !py_add_array(m) || !py_add_model(m) || !py_add_derivatives(m) || !py_add_train(m) ||
-        !py_add_data(m) || !py_add_files(m) || !py_add_tools(m) ||
+        !py_add_data(m) || !py_add_share(m) || !py_add_files(m) || !py_add_tools(m) ||
         !py_add_functions(m, functions) || !py_add_functions(m, py_generated) ||
         PyModule_AddStringConstant(m, "__version__", WEBER_VERSION) < 0) {
         Py_DECREF(m);

@@ -42,7 +42,7 @@ static void on_step(void *context, wb_array **carries, wb_array *const *inputs,
                     wb_array **outputs) {
     const loop *l = context;
     const py_inside inside = py_callback_begin();
-    py_recording++;
+    py_now->recording++;
     PyObject *c = tuple_of(l->carries, carries), *x = tuple_of(l->inputs, inputs);
     for (Py_ssize_t i = 0; i < l->carries; i++) carries[i] = NULL;
     PyObject *result = c && x ? PyObject_CallFunctionObjArgs(l->body, c, x, NULL) : NULL;
@@ -50,7 +50,7 @@ static void on_step(void *context, wb_array **carries, wb_array *const *inputs,
         (void)arrays_from(PyTuple_GetItem(result, 1), l->outputs, outputs, "outputs");
     Py_XDECREF(c), Py_XDECREF(x), Py_XDECREF(result);
     if (PyErr_Occurred()) py_keep_exception();
-    py_recording--;
+    py_now->recording--;
     py_callback_end(inside);
 }
 

@@ -53,7 +53,7 @@ def test_modules_of_the_manual():
     import weber as wb
 
     model = wb.Chain(wb.Dense(4, 4), wb.relu, wb.Dense(4, 1))
-    names = {"wb": wb, "x": wb.ones(3), "y": wb.ones((2, 1)), "model": model, "optimiser": wb.setup(wb.Adam(), model),
+    names = {"wb": wb, "x": wb.ones(3), "y": wb.ones((2, 1)), "model": model, "requests": [wb.ones((2, 4))] * 3, "optimiser": wb.setup(wb.Adam(), model),
              "loss_function": lambda m, x, y: wb.mse(m(wb.ones((2, 4))), y)}
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     for block in blocks:

@@ -18,6 +18,8 @@ def _code(match: "re.Match[str]") -> str:
 
 def message(text: str, names: Any = None) -> str:
     """names: a function that returns the Python name of a function of C; without it, wb_ and _make go."""
+    text = text.replace("belongs to a context that this thread is not in: call wb_context_enter first",
+                        "is of another model's context: arrays that a model uses after share() must be in it, as a Parameter or a State of a Module")
     text = re.sub(r"\bwb_cast\((\w+), WB_(\w+)\)", lambda m: "%s.astype('%s')" % (m[1], TYPES.get(m[2].lower(), m[2])), text)
     text = re.sub(r"\bwb_reshape\((\w+), ([-\d, ]+)\)", r"\1.reshape(\2)", text)
     text = re.sub(r"\bWB_ERROR_([A-Z]+)\b", lambda m: ERRORS.get(m[1], m[0]), text)

@@ -303,6 +303,15 @@ wb_layer *wb_share(wb_layer *model) {
     return copy;
 }
 
+wb_array *wb_share_array(wb_array *x) {
+    if (!x || !wb_may_use_array("wb_share_array", x, "x") || !wb_scope_begin()) return NULL;
+    wb_array *shared = wb_evaluate_roots(1, &x) == WB_OK ? wb_node_share(x) : NULL;
+    if (shared) wb_ref(shared)->taken++;
+    if (wb_scope_leave() == WB_OK) return shared;
+    wb_free(shared);
+    return NULL;
+}
+
 static bool let_go(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
     (void)visitor, (void)path;
     wb_spare *spare = layer->spare_;

@@ -14,6 +14,7 @@ NOT_CALLED = {
     'wb_log_to': 'the harness listens itself',
     'wb_context_new': 'tests/array/test_context.c does, and frees it',
     'wb_context_enter': 'what the harness has made would be out of reach',
+    'wb_share_array': 'its result is the caller\'s, and of no thread',
     'wb_take': 'the harness would not know whose the object is',
     'wb_give': 'what the harness has would be the scope\'s',
     'wb_open_memory': 'takes bytes, which the fuzz targets of the formats make',

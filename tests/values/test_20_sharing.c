@@ -130,6 +130,42 @@ static void errors_plans_and_random_numbers_are_the_threads_own(void **state) {
     assert_same_bits(wb_uniform(WB_F64, 3), before, "our sequence went on undisturbed");
 }
 
+/* Arrays go to a thread and come back. */
+typedef struct request {
+    wb_array *x, *y;
+    bool is_good;
+} request;
+
+static void *square(void *context) {
+    request *r = context;
+    wb_scope_open();
+    r->y = wb_share_array(wb_square(r->x));
+    r->is_good = wb_scope_close() == WB_OK && r->y;
+    wb_free(r->x);
+    return NULL;
+}
+
+static void arrays_go_to_threads(void **state) {
+    (void)state;
+    const wb_live_counts before = live_now();
+    assert_null(wb_share_array(NULL));
+    wb_scope_open();
+    wb_array *x = wb_exp(wb_vector(0, 1, 2));
+    for (int i = 0; i < 20; i++) {
+        request r = {.x = wb_share_array(x)};
+        pthread_t thread;
+        assert_true(r.x && r.x != x);
+        assert_int_equal(pthread_create(&thread, NULL, square, &r), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_true(r.is_good);
+        assert_values(wb_div(r.y, x), 1e-5, 1, 2.718282, 7.389056);
+        wb_free(r.y);
+    }
+    assert_int_equal(wb_scope_close(), WB_OK);
+    assert_int_equal(live_now().arrays, before.arrays);
+    assert_int_equal(live_now().buffers, before.buffers);
+}
+
 static void *leave_things_behind(void *context) {
     (void)context;
     wb_scope_open(); /* a thread may end with scopes open */
@@ -246,6 +282,7 @@ static int run(void) {
         TEST(threads_serve_a_model_that_is_being_trained),
         TEST(a_shared_model_has_the_same_memory_and_is_not_trained),
         TEST(errors_plans_and_random_numbers_are_the_threads_own),
+        TEST(arrays_go_to_threads),
         TEST(a_thread_that_ends_leaves_nothing),
         TEST(the_order_follows_from_seed_and_epoch),
         TEST(random_numbers_there_follow_from_seed_epoch_and_index),
