@@ -37,3 +37,12 @@ include(${PROJECT_SOURCE_DIR}/tests/calls/calls.cmake)
 target_compile_options(weber_calls PRIVATE -fsanitize=fuzzer-no-link ${weber_fuzz_flags})
 target_include_directories(fuzz_calls PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 target_link_libraries(fuzz_calls PRIVATE weber_calls weber_static m pthread) # after the calls, too
+
+# the same without libFuzzer, which takes most of the time: for long runs
+add_executable(random_calls ${PROJECT_SOURCE_DIR}/fuzz/random_inputs.c $<TARGET_OBJECTS:fuzz_calls>)
+set_target_properties(random_calls PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+target_include_directories(random_calls PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(random_calls PRIVATE ${weber_program_warnings} ${weber_fuzz_flags})
+target_link_options(random_calls PRIVATE -fsanitize=address,undefined)
+target_link_libraries(random_calls PRIVATE weber_calls weber_static m pthread)
+add_dependencies(fuzz_targets random_calls)

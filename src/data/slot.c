@@ -86,6 +86,13 @@ static wb_status upload(const wb_loader *loader, wb_loader_slot *s, int64_t size
     return status == WB_OK ? done : status;
 }
 
+/* What wb_slot_equip could not give is missing. */
+static bool has_memory(const wb_loader *loader, const wb_loader_slot *s) {
+    for (int i = 0; i < loader->count; i++)
+        if (!s->buffers[i] || (loader->queue.device && !s->there[i])) return false;
+    return true;
+}
+
 void wb_slot_fill(const wb_loader *loader, wb_loader_slot *s, int64_t index, int64_t epoch,
                   const int64_t *order) {
     const wb_loader_desc *desc = &loader->desc;
@@ -94,6 +101,11 @@ void wb_slot_fill(const wb_loader *loader, wb_loader_slot *s, int64_t index, int
     s->status = WB_OK;
     order = wb_part_places(loader, order, index, &size);
     if (size == 0) return;
+    if (!has_memory(loader, s)) {
+        s->status = WB_ERROR_MEMORY;
+        keep_error(s);
+        return;
+    }
     for (int i = 0; i < loader->count; i++) {
         data[i] = s->buffers[i]->handle;
         copy_observations(&loader->sources[i], order, size, data[i]);

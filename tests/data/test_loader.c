@@ -587,6 +587,30 @@ static void batches_need_no_allocation_after_the_first_epoch(void **state) {
     wb_free(loader);
 }
 
+/* The batch that is prepared after the failure has no memory. */
+static void an_epoch_after_one_without_memory_is_whole(void **state) {
+    (void)state;
+    int32_t seen[40];
+    wb_loader *loader = wb_loader_new(.x = counting(1000, 40, 0), .background = !alone);
+    wb_array *kept[4];
+    wb_batch batch = {0};
+    for (int i = 0; i < 4; i++) {
+        assert_true(wb_next(loader, &batch));
+        kept[i] = wb_keep(batch.x);
+    }
+    wb_memory_limit(wb_cpu_device(), 1);
+    assert_false(wb_next(loader, &batch));
+    assert_int_equal(wb_take_error(NULL, 0), WB_ERROR_MEMORY);
+    (void)usleep(20000); /* in which the thread comes to it */
+    assert_false(wb_next(loader, &batch));
+    assert_int_equal(wb_take_error(NULL, 0), WB_ERROR_MEMORY);
+    wb_memory_limit(wb_cpu_device(), 0);
+    for (int i = 0; i < 4; i++) wb_free(kept[i]);
+    read_epoch(loader, seen);
+    for (int i = 0; i < 40; i++) assert_int_equal(seen[i], 1000 * i);
+    wb_free(loader);
+}
+
 static void every_failed_allocation_is_an_error_without_a_leak(void **state) {
     (void)state;
     wb_array *x = counting(2, 20, 0), *y = wb_transpose(counting(20, 3, 0));
@@ -664,6 +688,7 @@ int main(void) {
         TEST(abandoned_epochs_leave_no_trace),
         TEST(a_turn_whose_scope_is_left_goes_on),
         TEST(batches_need_no_allocation_after_the_first_epoch),
+        TEST(an_epoch_after_one_without_memory_is_whole),
         TEST(every_failed_allocation_is_an_error_without_a_leak),
     };
     const int failed = cmocka_run_group_tests_name("loader", tests, with_thread, NULL);
