@@ -431,10 +431,11 @@ void calls_ready(calls *c) { (void)c; }
 
 /* ---- what comes back ---- */
 
-/* Large ones would be computed for long. */
+/* Large ones would be computed for long. A batch whose turn is over has released ones. */
 void calls_give_array(calls *c, wb_array *x) {
     const bool is_kept = strcmp(c->function, "wb_keep") == 0;
-    if (x && (is_kept || wb_count(x) <= MOST_ELEMENTS)) put(c, ARRAY, x, is_kept);
+    if (x && !wb_object_is_released(x) && (is_kept || wb_count(x) <= MOST_ELEMENTS))
+        put(c, ARRAY, x, is_kept);
 }
 void calls_give_layer(calls *c, wb_layer *layer) {
     for (int i = 0; i < c->handed_count; i++)

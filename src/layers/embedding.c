@@ -56,7 +56,7 @@ static bool clear_padding(wb_embedding_desc *d) {
 static bool complete(wb_layer *layer) {
     wb_embedding_desc *d = desc_of(layer);
     const bool is_new = !d->given_weight;
-    if (d->padding_idx > d->in) {
+    if (d->in > 0 && d->padding_idx > d->in) {
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "Embedding: padding_idx must be one of the words, from 0 to %lld in C and "
                       "from 1 to %lld in text, got %lld, which is %lld in text",
