@@ -451,9 +451,8 @@ bool wb_entry_loaded(wb_entry *entry, char *reason) {
 bool wb_entry_load(wb_entry *entry, char *reason) {
     lock();
     load(entry->name);
-    const bool loaded = copy_reason(entry, entry->backend != NULL, reason);
     unlock();
-    return loaded;
+    return wb_entry_loaded(entry, reason);
 }
 
 static int count_of(wb_entry *entry) {

@@ -136,7 +136,7 @@ typedef struct wb_graph {
 } wb_graph;
 
 bool wb_graph_lower(wb_graph *graph, const wb_tape *tape);
-void wb_graph_release(wb_graph *graph);
+void wb_graph_release(wb_graph *graph); /* in plan.c, beside the rest of a build */
 
 /* ---- values.c ---- */
 

@@ -591,31 +591,3 @@ bool wb_graph_lower(wb_graph *graph, const wb_tape *tape) {
     wb_release(l.stack);
     return lowered;
 }
-
-/* Lists that only their writer may change. */
-static void release_read(const void *list) { wb_release((void *)(uintptr_t)list); }
-
-void wb_graph_release(wb_graph *graph) {
-    for (int64_t i = 0; i < graph->count; i++) {
-        wb_release(graph->values[i].input_list);
-        wb_payload_unref(graph->values[i].payload);
-    }
-    for (int64_t i = 0; i < graph->units.count; i++) {
-        wb_release(graph->units.at[i].members);
-        wb_release(graph->units.at[i].needs);
-    }
-    release_read(graph->values);
-    release_read(graph->layouts);
-    release_read(graph->callables);
-    release_read(graph->of_tape);
-    wb_release(graph->readers.start);
-    wb_release(graph->readers.list);
-    wb_release(graph->units.at);
-    wb_release(graph->units.of);
-    wb_release(graph->order.units);
-    wb_release(graph->places.of);
-    wb_release(graph->places.layouts);
-    wb_release(graph->places.leaves);
-    wb_release(graph->places.late);
-    wb_release(graph->places.outputs);
-}

@@ -122,26 +122,27 @@ static void push_text(machine *m, int64_t length) {
     push(m, r);
 }
 
-static void push_integer(machine *m, int64_t value) {
-    wb_record *r = made(m, WB_RECORD_INTEGER);
-    if (r) r->integer = value;
+static void push_number(machine *m, wb_record value) {
+    wb_record *r = made(m, value.kind);
+    if (r) value.offset = r->offset, *r = value;
     push(m, r);
 }
 
-static void push_bool(machine *m, bool value) {
-    wb_record *r = made(m, WB_RECORD_BOOL);
-    if (r) r->boolean = value;
-    push(m, r);
+static void push_integer(machine *m, int64_t value) {
+    push_number(m, (wb_record){.kind = WB_RECORD_INTEGER, .integer = value});
+}
+
+static void push_bool(machine *m, int value) {
+    push_number(m, (wb_record){.kind = WB_RECORD_BOOL, .boolean = value});
 }
 
 static void push_real(machine *m, double value) {
-    wb_record *r = made(m, WB_RECORD_REAL);
-    if (r) r->real = value;
-    push(m, r);
+    push_number(m, (wb_record){.kind = WB_RECORD_REAL, .real = value});
 }
 
 /* Big-endian, as no other number. */
-static void push_double(machine *m) {
+static void push_double(machine *m, int unused) {
+    (void)unused;
     const unsigned char *at = take(m, 8);
     uint64_t bits = 0;
     double value;
@@ -174,7 +175,7 @@ static void push_long(machine *m, int64_t length) {
 }
 
 /* "12", "12L", "01" and "00", which are true and false. */
-static void push_decimal(machine *m, bool is_real) {
+static void push_decimal(machine *m, int is_real) {
     int64_t length = 0;
     char text[64];
     const char *line = take_line(m, &length);
@@ -217,7 +218,8 @@ static void push_global(machine *m, const char *module, int64_t module_length, c
     push(m, r);
 }
 
-static void push_named_global(machine *m) {
+static void push_named_global(machine *m, int unused) {
+    (void)unused;
     int64_t module_length = 0, name_length = 0;
     const char *module = take_line(m, &module_length), *name = take_line(m, &name_length);
     if (module_length < 100 && name_length < 100)
@@ -226,7 +228,8 @@ static void push_named_global(machine *m) {
         FAIL(m, "the name of a function or class is too long");
 }
 
-static void push_stacked_global(machine *m) {
+static void push_stacked_global(machine *m, int unused) {
+    (void)unused;
     const wb_record *name = pop(m), *module = pop(m);
     if (m->failed) return;
     if (name->kind != WB_RECORD_TEXT || module->kind != WB_RECORD_TEXT ||
@@ -301,9 +304,9 @@ static void add_items(machine *m, wb_record *to, int64_t from) {
 }
 
 /* A new container of all above the mark, which goes. */
-static void collect(machine *m, wb_record_kind kind) {
+static void collect(machine *m, int kind) {
     const int64_t from = marked(m);
-    wb_record *r = from < 0 ? NULL : container(m, kind);
+    wb_record *r = from < 0 ? NULL : container(m, (wb_record_kind)kind);
     if (!r) return;
     add_items(m, r, from);
     m->depth = from - 1;
@@ -311,7 +314,7 @@ static void collect(machine *m, wb_record_kind kind) {
 }
 
 /* All above the mark goes into the container below it. */
-static void extend(machine *m, wb_record_kind kind) {
+static void extend(machine *m, int kind) {
     const int64_t from = marked(m);
     if (from < 0) return;
     wb_record *to = from >= 2 ? m->stack[from - 2] : NULL;
@@ -371,7 +374,8 @@ static int64_t line_number(machine *m) {
 
 /* ---- what is called ---- */
 
-static void reduce(machine *m) {
+static void reduce(machine *m, int unused) {
+    (void)unused;
     wb_record *arguments = pop(m), *function = pop(m);
     if (m->failed) return;
     if (!wb_is_global(function) || arguments->kind != WB_RECORD_LIST) {
@@ -386,7 +390,8 @@ static void reduce(machine *m) {
 }
 
 /* The attributes of a dictionary, such as the versions of a state_dict's layers, are dropped. */
-static void build(machine *m) {
+static void build(machine *m, int unused) {
+    (void)unused;
     const wb_record *state = pop(m), *object = top(m);
     if (m->failed || object->kind == WB_RECORD_MAP) return;
     (void)state;
@@ -394,7 +399,7 @@ static void build(machine *m) {
 }
 
 /* An object of a class. */
-static void refuse_object(machine *m, bool has_names) {
+static void refuse_object(machine *m, int has_names) {
     if (has_names) (void)pop(m);
     (void)pop(m);
     const wb_record *class_ = pop(m);
@@ -403,17 +408,19 @@ static void refuse_object(machine *m, bool has_names) {
              wb_is_global(class_) ? class_->type : "a class");
 }
 
-static void persistent(machine *m) {
+static void persistent(machine *m, int unused) {
+    (void)unused;
     wb_record *key = pop(m);
     wb_record *value = key ? m->p->persistent(m->p, key, m->at) : NULL;
     if (!value) m->failed = true;
     push(m, value);
 }
 
-static void set_item(machine *m, bool has_key) {
+static void set_item(machine *m, int kind) {
+    const bool has_key = kind == WB_RECORD_MAP;
     wb_record *value = pop(m), *key = has_key ? pop(m) : NULL, *to = top(m);
     if (m->failed) return;
-    if (to->kind != (has_key ? WB_RECORD_MAP : WB_RECORD_LIST)) {
+    if ((int)to->kind != kind) {
         FAIL(m, has_key ? "an item needs a dictionary" : "an item needs a list");
         return;
     }
@@ -422,148 +429,118 @@ static void set_item(machine *m, bool has_key) {
 
 /* ---- operations ---- */
 
-static void make_constant(machine *m, unsigned char code) {
-    switch (code) {
-    case 'N':
-        push(m, made(m, WB_RECORD_NULL));
-        return;
-    case 0x88:
-    case 0x89:
-        push_bool(m, code == 0x88);
-        return;
-    case 'J':
-        push_integer(m, (int32_t)take_number(m, 4));
-        return;
-    case 'K':
-    case 'M':
-        push_integer(m, take_number(m, code == 'K' ? 1 : 2));
-        return;
-    case 0x8a:
-    case 0x8b:
-        push_long(m, take_number(m, code == 0x8a ? 1 : 4));
-        return;
-    case 'I':
-    case 'L':
-    case 'F':
-        push_decimal(m, code == 'F');
-        return;
-    case 'G':
-        push_double(m);
-        return;
-    default:
-        push_text(m, take_number(m, code == 0x8c ? 1 : code == 'X' ? 4 : 8));
-        return;
-    }
+static void push_none(machine *m, int unused) {
+    (void)unused;
+    push(m, made(m, WB_RECORD_NULL));
 }
 
-static void make_container(machine *m, unsigned char code) {
-    switch (code) {
-    case '}':
-        push(m, container(m, WB_RECORD_MAP));
-        return;
-    case ']':
-    case ')':
-        push(m, container(m, WB_RECORD_LIST));
-        return;
-    case 'd':
-        collect(m, WB_RECORD_MAP);
-        return;
-    case 'l':
-    case 't':
-        collect(m, WB_RECORD_LIST);
-        return;
-    case 'u':
-        extend(m, WB_RECORD_MAP);
-        return;
-    case 'e':
-        extend(m, WB_RECORD_LIST);
-        return;
-    case 's':
-    case 'a':
-        set_item(m, code == 's');
-        return;
-    default:
-        tuple(m, code - 0x84);
-        return;
-    }
+/* Of four bytes with a sign, of fewer without. */
+static void take_integer(machine *m, int bytes) {
+    const int64_t value = take_number(m, bytes);
+    push_integer(m, bytes == 4 ? (int32_t)value : value);
 }
 
-static void keep(machine *m, unsigned char code) {
-    switch (code) {
-    case 'q':
-    case 'r':
-        put(m, take_number(m, code == 'q' ? 1 : 4));
-        return;
-    case 'p':
-        put(m, line_number(m));
-        return;
-    case 0x94:
-        put(m, m->memo_count);
-        return;
-    case 'h':
-    case 'j':
-        get(m, take_number(m, code == 'h' ? 1 : 4));
-        return;
-    default:
-        get(m, line_number(m));
-        return;
-    }
+static void take_long(machine *m, int bytes) { push_long(m, take_number(m, bytes)); }
+static void take_text(machine *m, int bytes) { push_text(m, take_number(m, bytes)); }
+
+static void push_container(machine *m, int kind) { push(m, container(m, (wb_record_kind)kind)); }
+
+/* In the memo, by the number that follows in so many bytes; 0: as a line; -1: the next one. */
+static void put_by(machine *m, int bytes) {
+    put(m, bytes > 0 ? take_number(m, bytes) : bytes == 0 ? line_number(m) : m->memo_count);
 }
 
-static void do_other(machine *m, unsigned char code) {
-    switch (code) {
-    case 0x80:
-        if (take_number(m, 1) > 5) FAIL(m, "its protocol is newer than 5");
-        return;
-    case 0x95: /* a frame, whose length is not needed */
-        (void)take_number(m, 8);
-        return;
-    case '(':
-        push(m, NULL);
-        return;
-    case '0':
-        (void)pop(m);
-        return;
-    case 'c':
-        push_named_global(m);
-        return;
-    case 0x93:
-        push_stacked_global(m);
-        return;
-    case 'R':
-        reduce(m);
-        return;
-    case 'b':
-        build(m);
-        return;
-    case 'Q':
-        persistent(m);
-        return;
-    case 0x81:
-    case 0x92:
-        refuse_object(m, code == 0x92);
-        return;
-    case '.':
-        m->is_done = true;
-        return;
-    default:
-        FAIL(m, "operation %#x of a pickle is not read; it makes what is no plain value", code);
-        return;
-    }
+static void get_by(machine *m, int bytes) {
+    get(m, bytes > 0 ? take_number(m, bytes) : line_number(m));
 }
+
+static void check_protocol(machine *m, int newest) {
+    if (take_number(m, 1) > newest) FAIL(m, "its protocol is newer than %d", newest);
+}
+
+/* Such as the length of a frame, which is not needed. */
+static void skip(machine *m, int bytes) { (void)take_number(m, bytes); }
+
+static void mark(machine *m, int unused) {
+    (void)unused;
+    push(m, NULL);
+}
+
+static void drop(machine *m, int unused) {
+    (void)unused;
+    (void)pop(m);
+}
+
+static void stop(machine *m, int unused) {
+    (void)unused;
+    m->is_done = true;
+}
+
+/* Their names in Python's pickletools. */
+static const struct {
+    unsigned char code;
+    void (*run)(machine *m, int argument);
+    int argument;
+} operations[] = {
+    {'N', push_none, 0},                   /* NONE */
+    {0x88, push_bool, true},               /* NEWTRUE */
+    {0x89, push_bool, false},              /* NEWFALSE */
+    {'K', take_integer, 1},                /* BININT1 */
+    {'M', take_integer, 2},                /* BININT2 */
+    {'J', take_integer, 4},                /* BININT */
+    {0x8a, take_long, 1},                  /* LONG1 */
+    {0x8b, take_long, 4},                  /* LONG4 */
+    {'I', push_decimal, false},            /* INT */
+    {'L', push_decimal, false},            /* LONG */
+    {'F', push_decimal, true},             /* FLOAT */
+    {'G', push_double, 0},                 /* BINFLOAT */
+    {0x8c, take_text, 1},                  /* SHORT_BINUNICODE */
+    {'X', take_text, 4},                   /* BINUNICODE */
+    {0x8d, take_text, 8},                  /* BINUNICODE8 */
+    {'}', push_container, WB_RECORD_MAP},  /* EMPTY_DICT */
+    {']', push_container, WB_RECORD_LIST}, /* EMPTY_LIST */
+    {')', push_container, WB_RECORD_LIST}, /* EMPTY_TUPLE */
+    {'d', collect, WB_RECORD_MAP},         /* DICT */
+    {'l', collect, WB_RECORD_LIST},        /* LIST */
+    {'t', collect, WB_RECORD_LIST},        /* TUPLE */
+    {0x85, tuple, 1},                      /* TUPLE1 */
+    {0x86, tuple, 2},                      /* TUPLE2 */
+    {0x87, tuple, 3},                      /* TUPLE3 */
+    {'u', extend, WB_RECORD_MAP},          /* SETITEMS */
+    {'e', extend, WB_RECORD_LIST},         /* APPENDS */
+    {'s', set_item, WB_RECORD_MAP},        /* SETITEM */
+    {'a', set_item, WB_RECORD_LIST},       /* APPEND */
+    {'q', put_by, 1},                      /* BINPUT */
+    {'r', put_by, 4},                      /* LONG_BINPUT */
+    {'p', put_by, 0},                      /* PUT */
+    {0x94, put_by, -1},                    /* MEMOIZE */
+    {'h', get_by, 1},                      /* BINGET */
+    {'j', get_by, 4},                      /* LONG_BINGET */
+    {'g', get_by, 0},                      /* GET */
+    {'(', mark, 0},                        /* MARK */
+    {'0', drop, 0},                        /* POP */
+    {'c', push_named_global, 0},           /* GLOBAL */
+    {0x93, push_stacked_global, 0},        /* STACK_GLOBAL */
+    {'R', reduce, 0},                      /* REDUCE */
+    {'b', build, 0},                       /* BUILD */
+    {'Q', persistent, 0},                  /* BINPERSID */
+    {0x81, refuse_object, false},          /* NEWOBJ */
+    {0x92, refuse_object, true},           /* NEWOBJ_EX */
+    {0x80, check_protocol, 5},             /* PROTO */
+    {0x95, skip, 8},                       /* FRAME */
+    {'.', stop, 0},                        /* STOP */
+};
 
 static void step(machine *m) {
-    const unsigned char *at = take(m, 1);
-    if (!at) return;
-    if (memchr("NJKMILFGX", *at, 9) || *at == 0x88 || *at == 0x89 || *at == 0x8a || *at == 0x8b ||
-        *at == 0x8c || *at == 0x8d)
-        make_constant(m, *at);
-    else if (memchr("}])dltuesa", *at, 10) || (*at >= 0x85 && *at <= 0x87))
-        make_container(m, *at);
-    else if (memchr("qrphjg", *at, 6) || *at == 0x94)
-        keep(m, *at);
+    const unsigned char *code = take(m, 1);
+    const size_t count = sizeof operations / sizeof *operations;
+    size_t i = 0;
+    if (!code) return;
+    while (i < count && operations[i].code != *code) i++;
+    if (i < count)
+        operations[i].run(m, operations[i].argument);
     else
-        do_other(m, *at);
+        FAIL(m, "operation %#x of a pickle is not read; it makes what is no plain value", *code);
 }
 
 /* ---- cycles and depth ---- */
@@ -595,11 +572,9 @@ static bool measure(machine *m, wb_record *root) {
             FAIL(m, "a value contains itself");
         else if (child->number > 0 && v->record->depth < child->number)
             v->record->depth = (int32_t)child->number;
-        else if (child->number == 0 && depth == WB_RECORD_DEPTH)
-            FAIL(m, "values are nested deeper than %d", WB_RECORD_DEPTH);
-        else if (child->number == 0)
+        else if (child->number == 0 && depth < WB_RECORD_DEPTH)
             child->number = -1, stack[depth++] = (visit){child, 0};
-        if (!m->failed && v->record->depth >= WB_RECORD_DEPTH)
+        if (!m->failed && (child->number == 0 || v->record->depth >= WB_RECORD_DEPTH))
             FAIL(m, "values are nested deeper than %d", WB_RECORD_DEPTH);
     }
     wb_release(stack);
