@@ -431,11 +431,17 @@ void calls_ready(calls *c) { (void)c; }
 
 /* ---- what comes back ---- */
 
+/* Of what many are asked of, such as the observations of an array without elements. */
+static bool is_large(const wb_array *x) {
+    for (int d = 0; d < x->ndim; d++)
+        if (x->sizes[d] > MOST_ELEMENTS) return true;
+    return wb_count(x) > MOST_ELEMENTS;
+}
+
 /* Large ones would be computed for long. A batch whose turn is over has released ones. */
 void calls_give_array(calls *c, wb_array *x) {
     const bool is_kept = strcmp(c->function, "wb_keep") == 0;
-    if (x && !wb_object_is_released(x) && (is_kept || wb_count(x) <= MOST_ELEMENTS))
-        put(c, ARRAY, x, is_kept);
+    if (x && !wb_object_is_released(x) && (is_kept || !is_large(x))) put(c, ARRAY, x, is_kept);
 }
 void calls_give_layer(calls *c, wb_layer *layer) {
     for (int i = 0; i < c->handed_count; i++)

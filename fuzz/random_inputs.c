@@ -1,10 +1,12 @@
 /* random_calls INPUTS [SEED [BYTES]]: a target without libFuzzer, which takes most of the time for
  * what it notes of coverage: so many inputs of random bytes, the i-th from seed SEED + i. A find
- * ends the process, whose last line says the seed that repeats it. */
+ * ends the process, whose last line says its seed; so does an input of more than a minute. */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
@@ -19,6 +21,13 @@ static uint64_t seed;
 static void tell_seed(void) {
     (void)fprintf(stderr, "the input of seed %" PRIu64 "\n", seed);
     (void)fflush(NULL);
+}
+
+static void give_up(int signal) {
+    (void)signal;
+    __sanitizer_print_stack_trace();
+    tell_seed();
+    _exit(1);
 }
 
 /* splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014 */
@@ -38,10 +47,12 @@ int main(int argc, char **argv) {
     if (!data) return 2;
     (void)LLVMFuzzerInitialize(&argc, &argv);
     __sanitizer_set_death_callback(tell_seed);
+    (void)signal(SIGALRM, give_up);
     for (int64_t i = 0; i < inputs; i++) {
         seed = first + (uint64_t)i;
         uint64_t state = seed;
         for (size_t k = 0; k < size; k += 8) memcpy(data + k, &(uint64_t){next(&state)}, 8);
+        (void)alarm(60);
         (void)LLVMFuzzerTestOneInput(data, size);
         if ((i + 1) % LEAKS_EVERY == 0 && __lsan_do_recoverable_leak_check()) return 1;
     }
