@@ -6,14 +6,8 @@
 
 enum { LEAST_DOCUMENT = 5, STEPS_PER_BYTE = 16, STEPS_AT_LEAST = 1 << 16 };
 
-uint64_t wb_bson_bits(const unsigned char *bytes, int64_t size_bytes) {
-    uint64_t bits = 0;
-    for (int64_t i = size_bytes; i-- > 0;) bits = bits << 8 | bytes[i];
-    return bits;
-}
-
 static int64_t int32_at(const wb_bson *b, int64_t at) {
-    return (int32_t)(uint32_t)wb_bson_bits(b->map.bytes + at, 4);
+    return (int32_t)(uint32_t)wb_julia_bits(b->map.bytes + at, 4);
 }
 
 bool wb_bson_may_take(wb_bson *b, int64_t size_bytes, int64_t offset) {
@@ -181,7 +175,7 @@ bool wb_bson_is_integer(const wb_bson_element *e) {
 
 int64_t wb_bson_integer(const wb_bson *b, const wb_bson_element *e) {
     if (e->type == WB_BSON_INT32) return int32_at(b, e->at);
-    return (int64_t)wb_bson_bits(wb_bson_bytes(b, e), 8);
+    return (int64_t)wb_julia_bits(wb_bson_bytes(b, e), 8);
 }
 
 /* ---- the whole ---- */
@@ -236,7 +230,7 @@ wb_status wb_bson_check(wb_bson *b, wb_bson_element *top) {
 
 static bool recognises(const wb_mapping *map) {
     return map->size_bytes >= LEAST_DOCUMENT &&
-           wb_bson_bits(map->bytes, 4) == (uint64_t)map->size_bytes &&
+           wb_julia_bits(map->bytes, 4) == (uint64_t)map->size_bytes &&
            (is_known(map->bytes[4]) || map->size_bytes == LEAST_DOCUMENT);
 }
 

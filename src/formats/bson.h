@@ -7,7 +7,7 @@
 #ifndef WB_FORMATS_BSON_H
 #define WB_FORMATS_BSON_H
 
-#include "formats/record.h"
+#include "formats/julia.h"
 
 /* ---- bytes ---- */
 
@@ -87,8 +87,6 @@ bool wb_bson_is_plain(const wb_bson *b, const wb_bson_element *element);
 /* Of an int32, int64. */
 bool wb_bson_is_integer(const wb_bson_element *element);
 int64_t wb_bson_integer(const wb_bson *b, const wb_bson_element *element);
-/* The bits of a number of size_bytes, least significant byte first. */
-uint64_t wb_bson_bits(const unsigned char *bytes, int64_t size_bytes);
 
 /* ---- Julia ---- */
 
@@ -129,26 +127,6 @@ bool wb_bson_type_of(wb_bson *b, const wb_bson_value *owner, wb_bson_typename *n
 bool wb_bson_path(wb_bson *b, const wb_bson_element *list, wb_bson_typename *name);
 /* A string or symbol that can be a C string. */
 bool wb_bson_symbol(wb_bson *b, const wb_bson_element *element, wb_bson_element *text);
-/* True for the arrays of GPU packages, whose numbers no file has. */
-bool wb_bson_is_device_array(const char *type);
-/* True if name's last part is this. */
-bool wb_bson_last_is(const char *name, const char *last);
-/* "relu" for NNlib.#relu; NULL: r is not a function with a name. */
-const char *wb_bson_function(const wb_record *r);
-
-/* Julia's numbers. */
-typedef struct wb_bson_number {
-    const char *name;
-    int64_t size_bytes;
-    wb_record_kind kind;
-    bool is_signed;
-    int dtype; /* or -1 */
-} wb_bson_number;
-const wb_bson_number *wb_bson_number_of(const char *type); /* NULL: not a number type */
-const char *wb_bson_name_of_dtype(wb_dtype dtype);         /* NULL: Julia has none */
-/* Sets kind and value of the record; false if no type of Weber's holds the number. */
-bool wb_bson_set_number(wb_record *record, const wb_bson_number *number,
-                        const unsigned char *bytes);
 
 /* ---- the format ---- */
 

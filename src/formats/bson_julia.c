@@ -1,10 +1,8 @@
-/* How BSON.jl encodes Julia's values: documents with a tag, types, back-references, numbers. Keys
+/* How BSON.jl encodes Julia's values: documents with a tag, types and back-references. Keys
  * are in the order of a hash table, so a whole document is read before it can be interpreted. */
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "base/half.h"
 #include "formats/bson.h"
 
 /* ---- tagged documents ---- */
@@ -172,78 +170,9 @@ void wb_bson_check_tagged(wb_bson *b, const wb_bson_element *document) {
         (void)wb_bson_path(b, &found.name, &name);
 }
 
-bool wb_bson_last_is(const char *name, const char *last) {
-    const char *dot = strrchr(name, '.');
-    return strcmp(dot ? dot + 1 : name, last) == 0;
-}
-
-bool wb_bson_is_device_array(const char *type) {
-    static const char *const names[] = {"CuArray", "ROCArray", "MtlArray", "oneArray", "CLArray"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (wb_bson_last_is(type, names[i])) return true;
-    return false;
-}
-
 bool wb_bson_symbol(wb_bson *b, const wb_bson_element *element, wb_bson_element *text) {
     wb_bson_value v;
     if (!wb_bson_resolve(b, element, &v)) return false;
     *text = wb_bson_has_tag(b, &v, "symbol") ? v.fields.name : v.element;
     return wb_bson_is_plain(b, text);
-}
-
-const char *wb_bson_function(const wb_record *r) {
-    if (r->kind != WB_RECORD_STRUCT || r->count) return NULL;
-    const char *dot = strrchr(r->type, '.'), *last = dot ? dot + 1 : r->type;
-    return *last == '#' ? last + 1 : NULL;
-}
-
-/* ---- numbers ---- */
-
-static const wb_bson_number numbers[] = {
-    {"Float64", 8, WB_RECORD_REAL, true, WB_F64},  {"Float32", 4, WB_RECORD_REAL, true, WB_F32},
-    {"Float16", 2, WB_RECORD_REAL, true, WB_F16},  {"Int64", 8, WB_RECORD_INTEGER, true, WB_I64},
-    {"Int32", 4, WB_RECORD_INTEGER, true, WB_I32}, {"Int16", 2, WB_RECORD_INTEGER, true, -1},
-    {"Int8", 1, WB_RECORD_INTEGER, true, -1},      {"UInt64", 8, WB_RECORD_INTEGER, false, -1},
-    {"UInt32", 4, WB_RECORD_INTEGER, false, -1},   {"UInt16", 2, WB_RECORD_INTEGER, false, -1},
-    {"UInt8", 1, WB_RECORD_INTEGER, false, WB_U8}, {"Bool", 1, WB_RECORD_BOOL, false, WB_BOOL},
-};
-enum { NUMBERS = sizeof numbers / sizeof *numbers };
-
-const wb_bson_number *wb_bson_number_of(const char *type) {
-    const char *name =
-        strncmp(type, "Core.", 5) == 0 || strncmp(type, "Base.", 5) == 0 ? type + 5 : type;
-    for (int i = 0; i < NUMBERS; i++)
-        if (strcmp(numbers[i].name, name) == 0) return &numbers[i];
-    return NULL;
-}
-
-const char *wb_bson_name_of_dtype(wb_dtype dtype) {
-    for (int i = 0; i < NUMBERS; i++)
-        if (numbers[i].dtype == (int)dtype) return numbers[i].name;
-    return NULL;
-}
-
-static double real_of(uint64_t bits, int64_t size_bytes) {
-    if (size_bytes == 2) return wb_of_f16((uint16_t)bits);
-    const uint32_t narrow = (uint32_t)bits;
-    float single;
-    double real;
-    memcpy(&single, &narrow, sizeof single);
-    memcpy(&real, &bits, sizeof real);
-    return size_bytes == 4 ? (double)single : real;
-}
-
-bool wb_bson_set_number(wb_record *r, const wb_bson_number *n, const unsigned char *bytes) {
-    const uint64_t bits = wb_bson_bits(bytes, n->size_bytes);
-    const int unused = 64 - 8 * (int)n->size_bytes;
-    const bool fits = n->kind == WB_RECORD_BOOL ? bits <= 1 : n->is_signed || bits <= INT64_MAX;
-    if (!fits) return false;
-    if (n->kind == WB_RECORD_REAL)
-        r->real = real_of(bits, n->size_bytes);
-    else if (n->kind == WB_RECORD_BOOL)
-        r->boolean = bits == 1;
-    else
-        r->integer = n->is_signed ? (int64_t)(bits << unused) >> unused : (int64_t)bits;
-    r->kind = (uint8_t)n->kind;
-    return true;
 }

@@ -22,7 +22,7 @@ static wb_record *read_scalar(wb_bson_reader *r, const wb_bson_element *e) {
     wb_record *record = wb_bson_make(r, (wb_record_kind)kinds[e->type], e->offset);
     if (!record) return NULL;
     if (e->type == WB_BSON_DOUBLE)
-        (void)wb_bson_set_number(record, wb_bson_number_of("Float64"), wb_bson_bytes(b, e));
+        (void)wb_julia_set_number(record, wb_julia_number_of("Float64"), wb_bson_bytes(b, e));
     if (e->type == WB_BSON_BOOL) record->boolean = *wb_bson_bytes(b, e) == 1;
     if (wb_bson_is_integer(e)) record->integer = wb_bson_integer(b, e);
     return record;

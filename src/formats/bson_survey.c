@@ -39,7 +39,7 @@ int64_t wb_bson_array_bytes(const wb_record *r) {
 
 static bool survey_array(wb_bson_writer *w, const wb_record *r, const wb_branch *p) {
     if (w->is_tree) return true;
-    if (!wb_bson_name_of_dtype(dtype_of(r)))
+    if (!wb_julia_name_of_dtype(dtype_of(r)))
         return wb_bson_refuse(
             w, WB_ERROR_DTYPE, p,
             "Julia has no such type as bf16; .safetensors has, or convert it to f32");
@@ -73,7 +73,7 @@ static bool survey_names(wb_bson_writer *w, const wb_record *map, const wb_branc
 /* A function or `missing`: types without parameters and without fields. */
 static bool is_singleton(const wb_record *r) {
     return r->kind == WB_RECORD_STRUCT && r->count == 0 && r->type &&
-           (wb_bson_function(r) || strcmp(r->type, "Base.Missing") == 0);
+           (wb_julia_function(r) || strcmp(r->type, "Base.Missing") == 0);
 }
 
 static bool is_marked(const wb_record *r) {
@@ -132,7 +132,7 @@ static bool survey_new(wb_bson_writer *w, wb_record *r, const wb_branch *p) {
 }
 
 const char *wb_bson_refuses(const wb_record *r) {
-    if (r->kind == WB_RECORD_ARRAY) return wb_bson_name_of_dtype(dtype_of(r)) ? NULL : "bf16";
+    if (r->kind == WB_RECORD_ARRAY) return wb_julia_name_of_dtype(dtype_of(r)) ? NULL : "bf16";
     const bool is_good = r->kind < WB_RECORD_STRUCT || is_singleton(r);
     return is_good ? NULL : r->type ? r->type : "unknown";
 }

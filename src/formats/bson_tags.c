@@ -107,7 +107,7 @@ static bool are_bools(wb_bson_reader *r, const wb_bson_element *data) {
 /* Whether count elements of the type can have this many bytes. */
 static bool has_bytes(wb_bson_reader *r, const char *type, int64_t count,
                       const wb_bson_element *data) {
-    const wb_bson_number *number = wb_bson_number_of(type);
+    const wb_julia_number *number = wb_julia_number_of(type);
     int64_t wanted;
     if (!number && (count ? data->size_bytes % count == 0 : data->size_bytes == 0)) return true;
     if (number && !__builtin_mul_overflow(count, number->size_bytes, &wanted) &&
@@ -138,7 +138,7 @@ static wb_record *read_empty_elements(wb_bson_reader *r, const char *type, const
 /* Numbers that Weber has become an array; others stay bytes. */
 static wb_record *read_elements(wb_bson_reader *r, const char *type, const shape *s,
                                 const wb_bson_element *data) {
-    const wb_bson_number *number = wb_bson_number_of(type);
+    const wb_julia_number *number = wb_julia_number_of(type);
     const bool is_known = number && number->dtype >= 0;
     if (!has_bytes(r, type, s->count, data)) return NULL;
     const bool is_empty = !number && s->count && !data->size_bytes;
@@ -194,20 +194,20 @@ wb_record *wb_bson_read_bytes(wb_bson_reader *r, const wb_bson_element *e) {
 
 /* A number alone. */
 static wb_record *read_number(wb_bson_reader *r, const char *type, const wb_bson_element *data) {
-    const wb_bson_number *number = wb_bson_number_of(type);
+    const wb_julia_number *number = wb_julia_number_of(type);
     if (number && number->size_bytes != data->size_bytes) {
         wb_bson_fault(&r->bson, data->offset, "a %s of %lld bytes", type,
                       (long long)data->size_bytes);
         return NULL;
     }
     wb_record *record = number ? wb_bson_make(r, WB_RECORD_OPAQUE, data->offset) : NULL;
-    if (record && wb_bson_set_number(record, number, wb_bson_bytes(&r->bson, data))) return record;
+    if (record && wb_julia_set_number(record, number, wb_bson_bytes(&r->bson, data))) return record;
     return wb_bson_make_opaque_data(r, type, data);
 }
 
 /* A dictionary's values that are an array of numbers: each becomes a record. */
 static wb_record *read_numbers(wb_bson_reader *r, const wb_bson_element *keys,
-                               const wb_bson_element *data, const wb_bson_number *number) {
+                               const wb_bson_element *data, const wb_julia_number *number) {
     wb_record *map = wb_bson_make(r, WB_RECORD_MAP, data->offset);
     if (!map || !wb_bson_make_room(r, map, data->size_bytes / number->size_bytes, true))
         return NULL;
@@ -230,9 +230,9 @@ static wb_record *read_typed_values(wb_bson_reader *r, const wb_bson_element *ke
     wb_bson_typename type;
     wb_bson_element data;
     if (values->element.type == WB_BSON_BINARY)
-        return read_numbers(r, keys, &values->element, wb_bson_number_of("UInt8"));
+        return read_numbers(r, keys, &values->element, wb_julia_number_of("UInt8"));
     if (!wb_bson_has_tag(b, values, "array") || !wb_bson_type_of(b, values, &type)) return NULL;
-    const wb_bson_number *number = wb_bson_number_of(type.text);
+    const wb_julia_number *number = wb_julia_number_of(type.text);
     if (!number || !wb_bson_field(b, values, &values->fields.data, WB_BSON_BINARY, &data))
         return NULL;
     if (data.size_bytes % number->size_bytes == 0) return read_numbers(r, keys, &data, number);
@@ -254,13 +254,6 @@ static wb_record *read_dictionary(wb_bson_reader *r, const wb_bson_element *data
     return read_typed_values(r, &keys.element, &values);
 }
 
-/* Structs that hold what only their own process can read: memory of a device, of another
- * library. */
-static bool is_beyond(const char *type) {
-    return wb_bson_is_device_array(type) || wb_bson_last_is(type, "BigInt") ||
-           wb_bson_last_is(type, "BigFloat");
-}
-
 static wb_record *read_struct(wb_bson_reader *r, const wb_bson_value *v) {
     wb_bson *b = &r->bson;
     wb_bson_typename type;
@@ -269,13 +262,13 @@ static wb_record *read_struct(wb_bson_reader *r, const wb_bson_value *v) {
     if (!wb_bson_type_of(b, v, &type) || !wb_bson_resolve(b, &v->fields.data, &held)) return NULL;
     if (held.element.type == WB_BSON_BINARY) return read_number(r, type.text, &held.element);
     if (!wb_bson_field(b, v, &v->fields.data, WB_BSON_ARRAY, &data)) return NULL;
-    if (wb_bson_last_is(type.text, "NamedTuple") && names_of_tuple(r, &type, &names))
+    if (wb_julia_last_is(type.text, "NamedTuple") && names_of_tuple(r, &type, &names))
         return begin_map(r, &names, &data);
-    if (wb_bson_last_is(type.text, "Dict") || wb_bson_last_is(type.text, "IdDict")) {
+    if (wb_julia_last_is(type.text, "Dict") || wb_julia_last_is(type.text, "IdDict")) {
         wb_record *map = read_dictionary(r, &data);
         if (map || b->status != WB_OK) return map;
     }
-    const bool is_plain = type.is_plain && !is_beyond(type.text);
+    const bool is_plain = type.is_plain && !wb_julia_is_beyond(type.text);
     wb_record *record =
         wb_bson_begin_typed(r, is_plain ? WB_RECORD_STRUCT : WB_RECORD_OPAQUE, &data, type.text);
     return record && note_parameter(r, &type, record) ? record : NULL;

@@ -171,7 +171,7 @@ static void put_array_type(wb_bson_writer *w, const char *key, const wb_record *
     const int64_t *sizes;
     const int64_t ndim = wb_bson_shape(r, &dtype, &sizes);
     begin_type(w, key);
-    put_type(w, "0", wb_bson_name_of_dtype(dtype));
+    put_type(w, "0", wb_julia_name_of_dtype(dtype));
     put_integer(w, "1", ndim);
     end_type(w, "Array");
 }
@@ -222,7 +222,7 @@ static void put_array(wb_bson_writer *w, const char *key, const wb_record *r) {
         return;
     }
     begin_tagged(w, key, "array");
-    put_type(w, "type", wb_bson_name_of_dtype(dtype));
+    put_type(w, "type", wb_julia_name_of_dtype(dtype));
     begin(w, WB_BSON_ARRAY, "size");
     for (int64_t d = 0; d < ndim; d++) put_integer(w, key_of(d).text, sizes[d]);
     end(w);

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "formats/bson.h"
 #include "formats/flat.h"
 #include "formats/format.h"
+#include "formats/julia.h"
 
 enum { LOOKED_AT = 1, HAS_ARRAYS = 2, DONE = 4 }; /* what is known of a record: its number */
 
@@ -23,7 +23,7 @@ static void note(const walk *w, const wb_branch *p, const char *what) {
     if (w->out->count++ && used + LEAST_ROOM > size_bytes) return;
     char path[256];
     wb_branch_text(p, path, sizeof path);
-    const char *why = wb_bson_is_device_array(what) ? ", saved on a GPU without cpu(model)" : "";
+    const char *why = wb_julia_is_device_array(what) ? ", saved on a GPU without cpu(model)" : "";
     (void)snprintf(text + used, size_bytes - used, "%s%.60s (%.60s%s)", used ? ", " : "", path,
                    what, why);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "formats/bson.h"
+#include "formats/julia.h"
 #include "models/flux.h"
 #include "models/settings.h"
 
@@ -168,7 +168,7 @@ bool wb_part_activation(const wb_part *p, const wb_term *t, const wb_record *r,
         return false;
     }
     if (!t && r->kind == WB_RECORD_LIST && r->count == 0) return true; /* () in Flux.state */
-    const char *of = t ? t->name : wb_bson_function(r);
+    const char *of = t ? t->name : wb_julia_function(r);
     if (!of) return fail_unknown(p, r) != NULL;
     return find_function(p, of, function);
 }
@@ -202,7 +202,7 @@ static wb_layer *build_term(const wb_part *p) {
 
 static wb_layer *build_value(const wb_part *p) {
     const wb_record *r = p->record;
-    const char *function = wb_bson_function(r);
+    const char *function = wb_julia_function(r);
     const wb_layer_class *k = wb_flux_class(r);
     if (function) return build_function(p, function);
     if (k) return build_class(p, k);
@@ -246,7 +246,7 @@ static wb_array *zeros_of(const wb_part *p) {
     int dtype = WB_F32, n = 0;
     const char *name = type && type->kind == WB_TERM_NAME ? type->name : "";
     for (; dtype <= (int)WB_BOOL; dtype++) {
-        const char *own = wb_bson_name_of_dtype((wb_dtype)dtype);
+        const char *own = wb_julia_name_of_dtype((wb_dtype)dtype);
         if (strcmp(own ? own : "BFloat16", name) == 0) break;
     }
     for (; t && n < WB_MAX_DIMS && t->kind == WB_TERM_INTEGER && t->integer >= 0; t = t->next)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "formats/bson.h"
+#include "formats/julia.h"
 
 /* A struct that stands for one of its fields; at < 0: for its first array. */
 static const struct {
@@ -32,7 +32,7 @@ static const wb_record *first_array(const wb_record *r) {
 static const wb_record *wrapped(const wb_record *r) {
     if (r->kind != WB_RECORD_STRUCT) return NULL;
     for (int i = 0; i < WRAPPERS; i++) {
-        if (!wb_bson_last_is(r->type, wrappers[i].name)) continue;
+        if (!wb_julia_last_is(r->type, wrappers[i].name)) continue;
         if (wrappers[i].at < 0) return first_array(r);
         return wrappers[i].at < r->count ? r->children[wrappers[i].at] : NULL;
     }
@@ -57,7 +57,7 @@ wb_record *wb_flux_unwrapped(wb_record *r) {
 }
 
 bool wb_flux_is_on_device(const wb_record *r) {
-    return r->kind == WB_RECORD_OPAQUE && r->type && wb_bson_is_device_array(r->type);
+    return r->kind == WB_RECORD_OPAQUE && r->type && wb_julia_is_device_array(r->type);
 }
 
 /* ---- structs ---- */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/count.h"
-#include "formats/bson.h"
+#include "formats/julia.h"
 #include "models/flux.h"
 
 /* ---- written ---- */
@@ -269,7 +269,7 @@ static bool read_choice(const source *s) {
     const char *name = t ? t->kind == WB_TERM_NAME ? t->name : NULL
                        : r->kind == WB_RECORD_STRUCT && s->to.field->parameter
                            ? r->text
-                           : wb_bson_function(r);
+                           : wb_julia_function(r);
     const bool is_struct = t || r->kind == WB_RECORD_STRUCT;
     if (!is_struct && (s->to.field->parameter || r->count == 0)) return true; /* () in Flux.state */
     *choice = name ? wb_choice_named(s->to.field, name) : -1;
@@ -365,7 +365,7 @@ static bool read_activation(const source *s) {
 
 static bool read_connection(const source *s) {
     const wb_term *t = s->term;
-    const char *name = t ? t->kind == WB_TERM_NAME ? t->name : NULL : wb_bson_function(s->record);
+    const char *name = t ? t->kind == WB_TERM_NAME ? t->name : NULL : wb_julia_function(s->record);
     return (name && wb_connection_named(name, s->to.connection)) ||
            fail_unknown(s, "must be a function that Weber knows", name);
 }

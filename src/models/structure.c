@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "formats/bson.h"
+#include "formats/julia.h"
 #include "models/term.h"
 
 /* ---- words ---- */
@@ -36,7 +36,7 @@ static void print_layer(wb_text *out, const wb_layer *layer);
 
 /* Prints arrays, in a tuple. */
 static void print_array(wb_text *out, const wb_array *x) {
-    const char *type = wb_bson_name_of_dtype((wb_dtype)x->dtype);
+    const char *type = wb_julia_name_of_dtype((wb_dtype)x->dtype);
     wb_text_add(out, "zeros(%s", type ? type : "BFloat16");
     for (int i = 0; i < x->ndim; i++) wb_text_add(out, ", %lld", (long long)x->sizes[i]);
     wb_text_byte(out, ')');
