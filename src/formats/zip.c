@@ -9,10 +9,7 @@
 #include "base/inflate.h"
 #include "base/memory.h"
 
-enum {
-    MOST_RATIO = 1032, /* of deflate: 258 bytes by two bits */
-    MOST_PIECE = 1 << 30
-};
+enum { MOST_RATIO = 1032 }; /* of deflate: 258 bytes by two bits */
 
 static uint64_t number(const unsigned char *at, int size_bytes) {
     uint64_t value = 0;
@@ -201,28 +198,6 @@ static wb_status read_directory(wb_zip *z) {
 
 /* ---- the entries ---- */
 
-/* Turns the bytes of e into out, which is as long as the directory says; false where they are more,
- * fewer, or damaged. */
-static bool inflate_all(const wb_zip *z, const wb_zip_entry *e, unsigned char *out) {
-    const union {
-        const unsigned char *from;
-        unsigned char *to; /* zlib only reads it */
-    } in = {.from = z->bytes + e->data};
-    z_stream stream = {.next_in = in.to, .next_out = out};
-    int64_t in_left = e->stored_bytes, out_left = e->size_bytes;
-    int result = Z_OK;
-    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return false;
-    while (result == Z_OK) {
-        const int64_t in_piece = in_left < MOST_PIECE ? in_left : MOST_PIECE;
-        const int64_t out_piece = out_left < MOST_PIECE ? out_left : MOST_PIECE;
-        stream.avail_in = (uInt)in_piece, stream.avail_out = (uInt)out_piece;
-        result = inflate(&stream, Z_NO_FLUSH);
-        in_left -= in_piece - stream.avail_in, out_left -= out_piece - stream.avail_out;
-    }
-    (void)inflateEnd(&stream);
-    return result == Z_STREAM_END && in_left == 0 && out_left == 0;
-}
-
 /* In the arena, whose own limit is one for records. */
 static const unsigned char *inflated(wb_zip *z, const wb_zip_entry *e) {
     const int64_t most = wb_most_inflated(z->size_bytes);
@@ -238,7 +213,8 @@ static const unsigned char *inflated(wb_zip *z, const wb_zip_entry *e) {
     wb_arena *arena = &z->file->arena;
     arena->limit_bytes += arena->limit_bytes ? e->size_bytes + WB_ARENA_ALIGN : 0;
     unsigned char *out = wb_arena_take(arena, wb_bytes(e->size_bytes));
-    if (!out || inflate_all(z, e, out)) return out;
+    if (!out || wb_inflate(true, z->bytes + e->data, e->stored_bytes, out, e->size_bytes))
+        return out;
     (void)wb_file_fault(z->file, e->data, "%.200s cannot be inflated: it is damaged", e->name);
     return NULL;
 }
