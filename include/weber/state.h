@@ -15,12 +15,12 @@
  *     wb_array *w = wb_record_array(file, wb_record_get(root, "model.layers.1.weight"));
  *
  * The format follows the name: .bson (Julia's BSON.jl, as Flux saves), .safetensors, .npy, .npz;
- * files of PyTorch (.pt) are recognised by their content, and only read.
- * Saving copies arrays from their devices to the host; the model stays where it is, and a file
- * never depends on a device. Saving is atomic: at any moment the path is either the whole old file
- * or the whole new one; a killed save may leave a file PATH.XXXXXX (six letters). Nothing in a file
- * is ever executed. Errors: weber/error.h; a damaged file is WB_ERROR_FORMAT and names path and
- * offset. */
+ * files of PyTorch (.pt) and of Julia's JLD2 (.jld2) are recognised by their content, and only
+ * read. Saving copies arrays from their devices to the host; the model stays where it is, and a
+ * file never depends on a device. Saving is atomic: at any moment the path is either the whole old
+ * file or the whole new one; a killed save may leave a file PATH.XXXXXX (six letters). Nothing in a
+ * file is ever executed. Errors: weber/error.h; a damaged file is WB_ERROR_FORMAT and names path
+ * and offset. */
 #ifndef WEBER_STATE_H
 #define WEBER_STATE_H
 
@@ -270,7 +270,7 @@ typedef struct wb_record wb_record;
 typedef struct wb_file wb_file;
 WB_API wb_file *wb_open(const char *path);
 WB_API const wb_record *wb_file_root(const wb_file *file);
-WB_API const char *wb_file_format(const wb_file *file); /* "BSON", "npz", "PyTorch", ... */
+WB_API const char *wb_file_format(const wb_file *file); /* "BSON", "npz", "JLD2", ... */
 WB_API int64_t wb_file_size(const wb_file *file);       /* bytes */
 /* The bytes of the file, wb_file_size of them, borrowed from it while it is open. NULL for a
  * model's state. */

@@ -11,8 +11,9 @@
 #include "formats/strangers.h"
 
 /* .npz after .pt, which is a zip file, too. */
-static const wb_format *const formats[] = {&wb_format_bson, &wb_format_safetensors, &wb_format_npy,
-                                           &wb_format_pt, &wb_format_npz};
+static const wb_format *const formats[] = {&wb_format_bson, &wb_format_safetensors,
+                                           &wb_format_npy,  &wb_format_pt,
+                                           &wb_format_npz,  &wb_format_jld2};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 static bool ends_with(const char *path, const char *end) {
@@ -36,15 +37,15 @@ const wb_format *wb_format_of_path(const char *path) {
     if (format && format->write) return format;
     if (format)
         return wb_fail_null(WB_ERROR_FORMAT,
-                            "%s: files of %s are read, and not written; .safetensors can be read "
-                            "there",
-                            path, format->name);
+                            "%s: files of %s are read, and not written; %s can be read there", path,
+                            format->name, format == &wb_format_jld2 ? ".bson" : ".safetensors");
     return wb_fail_null(WB_ERROR_FORMAT,
                         "%s: the name must end in .bson, .safetensors, .npy or .npz", path);
 }
 
 const wb_format *wb_format_of_file(const wb_file *file) {
     const wb_format *format = named(file->path);
+    if (wb_format_jld2.recognises(&file->map)) return &wb_format_jld2; /* no stranger, but HDF5 */
     const bool is_it = format && format->recognises(&file->map),
                is_zip = format == &wb_format_npz || format == &wb_format_pt;
     const char *what = is_it && !is_zip ? NULL : wb_stranger(&file->map);
@@ -53,7 +54,7 @@ const wb_format *wb_format_of_file(const wb_file *file) {
         if (formats[i]->recognises(&file->map)) return formats[i];
     if (format) return format;
     return wb_fail_null(WB_ERROR_FORMAT,
-                        "%s: the name must end in .bson, .safetensors, .npy, .npz or .pt",
+                        "%s: the name must end in .bson, .safetensors, .npy, .npz, .pt or .jld2",
                         file->path);
 }
 

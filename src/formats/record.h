@@ -154,7 +154,7 @@ typedef struct wb_format {
 } wb_format;
 
 extern const wb_format wb_format_bson, wb_format_safetensors, wb_format_npy, wb_format_npz,
-    wb_format_pt;
+    wb_format_pt, wb_format_jld2;
 
 /* Records WB_ERROR_FORMAT with path and offset; returns it. */
 wb_status wb_file_fault(const wb_file *file, int64_t offset, const char *format, ...)

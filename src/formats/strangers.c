@@ -10,7 +10,6 @@
     "a pickle of Python's; a file of PyTorch before 1.6 can be loaded there and saved again by "   \
     "torch.save, others with safetensors"
 #define HDF5   "an HDF5 file; in Julia, save it with BSON.@save, in Python with NumPy"
-#define JLD2   "a JLD2 file; in Julia, save it with BSON.@save"
 #define HTML   "an HTML page, not a model; perhaps a download failed"
 #define UNPACK " first"
 
@@ -25,8 +24,6 @@ static const struct {
     {BYTES("version https://git-lfs"),
      "a pointer of git LFS instead of the file itself; `git lfs pull` gets the file"},
     {BYTES("7JL"), "a file of Julia's Serialization; in Julia, save it with BSON.@save"},
-    {BYTES("HDF5-based Julia Data"), JLD2},
-    {BYTES("Julia data file (HDF5)"), JLD2},
     {BYTES("MATLAB 7.3 MAT-file"), "a file of MATLAB 7.3, which is HDF5; in Python, read it with "
                                    "h5py and save it with NumPy"},
     {BYTES("MATLAB 5.0 MAT-file"), "a file of MATLAB; in Python, read it with scipy.io.loadmat and "

@@ -1,5 +1,6 @@
-/* Flux's structs in files have fields in order but without names; the field tables of Weber's
- * layers give them names. Wrappers such as TrackedArray are replaced by the array in them. */
+/* Flux's structs in BSON have fields in order but without names; the field tables of Weber's layers
+ * give them names. In JLD2 they have names. Wrappers such as TrackedArray are replaced by the array
+ * in them. */
 #include "models/flux.h"
 
 #include <string.h>
@@ -91,15 +92,36 @@ static const wb_record *child_named(const wb_record *r, const char *name) {
     return NULL;
 }
 
+static const wb_field *field_named(const wb_layer_class *k, const char *name) {
+    for (int i = 0; k && i < k->field_count; i++)
+        if (!k->fields[i].text_only && strcmp(wb_flux_name(&k->fields[i]), name) == 0)
+            return &k->fields[i];
+    return NULL;
+}
+
+/* JLD2 before 0.5 did not list fields without data. Those that are functions, and the layers of a
+ * chain of functions, are children by the number of the struct's type parameter, {1}. */
+static const wb_record *from_parameters(const wb_record *r, const char *name) {
+    const wb_field *f = field_named(wb_flux_class(r), name);
+    const wb_record *found = NULL;
+    for (int64_t i = 0; f && i < r->count; i++) {
+        const bool fits = (f->kind == WB_FIELD_LIST) == !wb_julia_function(r->children[i]);
+        if (r->names[i][0] != '{' || !fits || wb_field_is_array(f)) continue;
+        if (!found || f->kind == WB_FIELD_CONNECTION) found = r->children[i];
+    }
+    return found;
+}
+
 const wb_record *wb_flux_child(const wb_record *r, const char *name) {
-    const wb_layer_class *k = r->names ? NULL : wb_flux_class(r);
+    const wb_layer_class *k = wb_flux_class(r);
     for (int i = 0; k && i < k->field_count; i++) {
         const wb_field *f = &k->fields[i];
         if (!f->tuple || strcmp(f->name, name) != 0) continue;
         const wb_record *tuple = wb_flux_look(child_named(r, f->tuple));
         if (tuple && tuple->kind == WB_RECORD_LIST) return wb_record_at(tuple, f->item - 1);
     }
-    return child_named(r, name);
+    const wb_record *child = child_named(r, name);
+    return child || !r->names ? child : from_parameters(r, name);
 }
 
 bool wb_flux_is_newest(const wb_layer_class *k, const wb_record *r) {

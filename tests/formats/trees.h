@@ -228,6 +228,45 @@ static inline bool has_json(void) {
     return false;
 }
 
+/* The record as a text: "(a=1 b=(2 'x'))", with types in front of structs. */
+static inline void say(const wb_record *r, char *text, size_t room) {
+    const size_t used = strlen(text);
+    char *at = text + used;
+    room -= used;
+    switch ((wb_record_kind)r->kind) {
+    case WB_RECORD_NULL:
+        (void)snprintf(at, room, "none");
+        return;
+    case WB_RECORD_BOOL:
+        (void)snprintf(at, room, r->boolean ? "true" : "false");
+        return;
+    case WB_RECORD_INTEGER:
+        (void)snprintf(at, room, "%lld", (long long)r->integer);
+        return;
+    case WB_RECORD_REAL:
+        (void)snprintf(at, room, "%g", r->real);
+        return;
+    case WB_RECORD_TEXT:
+        (void)snprintf(at, room, "'%s'", r->text);
+        return;
+    case WB_RECORD_ARRAY:
+        (void)snprintf(at, room, "%s %s", wb_dtype_name((wb_dtype)r->dtype),
+                       wb_sizes_text(r->ndim, r->sizes));
+        return;
+    default:
+        (void)snprintf(at, room, "%s%s", r->type ? r->type : "",
+                       r->kind == WB_RECORD_OPAQUE && !r->count ? "" : "(");
+        break;
+    }
+    for (int64_t i = 0; i < r->count; i++) {
+        const size_t end = strlen(text);
+        (void)snprintf(text + end, room + used - end, "%s%s%s", i ? " " : "",
+                       r->names ? r->names[i] : "", r->names ? "=" : "");
+        say(r->children[i], text, room + used);
+    }
+    if (r->kind != WB_RECORD_OPAQUE || r->count) strcat(text, ")");
+}
+
 /* Every byte of what arrays say they have. */
 static inline unsigned touch(const wb_record *r) {
     unsigned sum = r->kind;
