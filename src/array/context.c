@@ -22,6 +22,8 @@ struct wb_context {
     int64_t uses;       /* how many times the holder has entered it */
 };
 
+/* NULL: the thread has none yet. */
+static _Thread_local seat *seat_here __attribute__((tls_model("initial-exec")));
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 
@@ -48,24 +50,20 @@ static void seat_ends(void *state) {
     seat *s = state;
     while (s->count) leave_last(s);
     if (s->own) wb_thread_end(s->own);
+    seat_here = NULL;
     wb_release(s->entered);
     wb_release(s);
 }
 
 static void make_key(void) { (void)pthread_key_create(&key, seat_ends); }
 
-/* NULL: the thread has none yet. */
-static seat *seat_here(void) {
-    (void)pthread_once(&once, make_key);
-    return pthread_getspecific(key);
-}
-
+/* The key is for the end of the thread. */
 static seat *seat_get(void) {
-    seat *s = seat_here();
-    if (s) return s;
-    s = wb_alloc(sizeof *s);
-    if (s) (void)pthread_setspecific(key, s);
-    return s;
+    if (seat_here) return seat_here;
+    (void)pthread_once(&once, make_key);
+    seat_here = wb_alloc(sizeof *seat_here);
+    if (seat_here) (void)pthread_setspecific(key, seat_here);
+    return seat_here;
 }
 
 wb_thread *wb_thread_new(void) {
@@ -75,10 +73,7 @@ wb_thread *wb_thread_new(void) {
     return s ? s->own : NULL;
 }
 
-const wb_thread *wb_thread_own(void) {
-    const seat *s = seat_here();
-    return s ? s->own : NULL;
-}
+const wb_thread *wb_thread_own(void) { return seat_here ? seat_here->own : NULL; }
 
 /* ---- contexts as objects ---- */
 
@@ -135,7 +130,7 @@ wb_status wb_context_enter(wb_context *context) {
 
 wb_status wb_context_leave(void) {
     static const char function[] = "wb_context_leave";
-    seat *s = seat_here();
+    seat *s = seat_here;
     if (!s || s->count == 0)
         return wb_fail(WB_ERROR_ARGUMENT, "%s: this thread has not entered a context", function);
     if (!may_change_to(function, s->count > 1 ? s->entered[s->count - 2]->thread : s->own))

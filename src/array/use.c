@@ -60,6 +60,7 @@ bool wb_may_use_arrays(const char *function, int64_t count, wb_array *const *arr
 bool wb_may_use_any(const char *function, const void *object, const char *what) {
     const wb_class *klass = wb_known_class(object);
     char name[80];
+    if (klass == &wb_array_class && wb_is_usable(object)) return true;
     if (!object) return wb_object_check(function, NULL, NULL, what ? what : "the object");
     if (!what) {
         (void)snprintf(name, sizeof name, "the %s",

@@ -19,7 +19,7 @@ static _Thread_local struct {
     uint64_t count;          /* of all errors of the thread */
     wb_place *place;
     char message[WB_MESSAGE_BYTES];
-} pending;
+} pending __attribute__((tls_model("initial-exec")));
 
 const char *wb_status_text(wb_status status) {
     static const char *const texts[] = {
