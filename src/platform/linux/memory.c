@@ -34,8 +34,13 @@ int64_t wb_platform_own_bytes(void) {
 }
 
 int64_t wb_platform_heap_bytes(void) {
+#if __GLIBC_PREREQ(2, 33)
     const struct mallinfo2 info = mallinfo2();
     return (int64_t)(info.uordblks + info.hblkhd);
+#else /* it counts in int, modulo 2^32 */
+    const struct mallinfo info = mallinfo();
+    return (int64_t)(unsigned)info.uordblks + (unsigned)info.hblkhd;
+#endif
 }
 
 void wb_platform_use_large_pages(void *block, size_t size_bytes) {
