@@ -113,6 +113,7 @@ BY_HAND = {
     "wb_plateau_step": "Plateau", "wb_random_state": "random_state", "wb_hook": "hook, by function()", "wb_gradient_check": "derivatives.c",
     "wb_matmul": "@", "wb_dot": "@", "wb_transpose": "x.T, x.mT", "wb_stack_make": "stack", "wb_eye_make": "eye",
     "wb_jacobian": "derivatives.c", "wb_hessian": "derivatives.c", "wb_hessian_diagonal": "derivatives.c",
+    "wb_gradient_each": "derivatives.c", "wb_log_to": "log.c",
 }
 
 # Not for Python, each with its reason.
@@ -157,6 +158,5 @@ NOT_FOR_PYTHON = {
     ],
     "device_properties(device) and show_devices() tell it, once the device is open": ["wb_device_properties_at", "wb_device_choice"],
     "function(value, pullback, x) differentiates what Python computes, as long as it computes with arrays": ["wb_host_function_make"],
-    "not yet: gradients of single observations need a loop; the log goes to stderr": ["wb_gradient_each", "wb_log_to"],
     "its shift has no size that the generator knows": ["wb_identity_init_with"],
 }

@@ -15,7 +15,7 @@ PyObject *py_wrap_array(wb_array *x) {
 static void array_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     if (((Array *)self)->weak) PyObject_ClearWeakRefs(self);
-    py_release(((Array *)self)->x);
+    py_release_array(((Array *)self)->x);
     PyObject_Free(self);
     Py_DECREF(type);
 }

@@ -75,13 +75,14 @@ typedef struct py_context {
     /* an array of a model was replaced: the end of the outermost call computes it */
     bool has_written;
     int closes;
-    long long pending; /* how many results were made since one was computed */
+    wb_array *released; /* by Python, but not yet here */
+    long long pending;  /* how many results were made since one was computed */
     /* what a Module is called with beside arrays (model.c) */
     const wb_layer *given_to;
     PyObject *given_args, *given_kwargs; /* borrowed */
 } py_context;
 /* The context of this thread's calls. */
-extern _Thread_local py_context *py_now;
+extern _Thread_local py_context *py_now __attribute__((tls_model("initial-exec")));
 /* Another context than the interpreter's; false with an exception. */
 bool py_context_begin(py_context *context);
 void py_context_end(py_context *context);
@@ -92,6 +93,9 @@ bool py_is_inside(void);
 bool py_is_outside(void);
 /* Releases an object of Weber's, at once or, where this thread cannot, in the next call. */
 void py_release(void *object);
+/* The same for an array, perhaps in the next call: entering a context for it would cost a third of
+ * x + y. */
+void py_release_array(wb_array *x);
 /* Calls done(argument) in the next call, with the interpreter's lock; may be called by any thread
  * without it. */
 void py_do_later(void (*done)(void *argument), void *argument);
@@ -287,7 +291,7 @@ bool py_is_arrow(PyObject *o);
 wb_array *py_of_arrow(PyObject *o);
 PyObject *py_from_arrow(PyObject *module, PyObject *o);
 
-/* ---- model.c, share.c, derivatives.c, train.c, data.c, files.c, tools.c ---- */
+/* ---- model.c, share.c, log.c, derivatives.c, train.c, data.c, files.c, tools.c ---- */
 
 /* The array that a function returns, given to the scope; NULL with the exception kept. Takes over
  * args. */
@@ -300,6 +304,9 @@ bool py_add_derivatives(PyObject *module);
 bool py_add_train(PyObject *module);
 bool py_add_data(PyObject *module);
 bool py_add_share(PyObject *module);
+bool py_add_log(PyObject *module);
+/* Tells a function of Python's what was logged; may run any code. */
+void py_tell_log(void);
 bool py_add_files(PyObject *module);
 bool py_add_tools(PyObject *module);
 

@@ -14,8 +14,9 @@ long long py_pending_limit = 1000;
 static py_context interpreter;
 static py_context *all = &interpreter;
 _Thread_local py_context *py_now = &interpreter;
-static _Thread_local char here;   /* its address names the thread */
-static _Thread_local int foreign; /* in a function that a thread of Weber's own calls */
+#define OF_A_THREAD static _Thread_local __attribute__((tls_model("initial-exec")))
+OF_A_THREAD char here;   /* its address names the thread */
+OF_A_THREAD int foreign; /* in a function that a thread of Weber's own calls */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t is_free = PTHREAD_COND_INITIALIZER;
 
@@ -60,6 +61,12 @@ static void wait_until_free(py_context *c) {
     c->waiting--;
 }
 
+static void free_released(py_context *c) {
+    wb_array *x = c->released;
+    c->released = NULL;
+    wb_free(x);
+}
+
 void py_enter(void) {
     if (foreign) return;
     py_context *c = py_now;
@@ -72,20 +79,22 @@ void py_enter(void) {
     c->depth = 1;
     (void)wb_context_enter(c->context);
     if (__atomic_load_n(&tasks, __ATOMIC_RELAXED)) do_tasks();
+    if (c->released) free_released(c);
 }
 
 void py_leave(void) {
     py_context *c = py_now;
     if (foreign || --c->depth > 0) return;
     (void)wb_context_leave();
-    if (!c->waiting) {
+    if (c->waiting) {
+        pthread_mutex_lock(&lock);
         __atomic_store_n(&c->holder, NULL, __ATOMIC_RELEASE);
-        return;
+        pthread_cond_broadcast(&is_free);
+        pthread_mutex_unlock(&lock);
+    } else {
+        __atomic_store_n(&c->holder, NULL, __ATOMIC_RELEASE);
     }
-    pthread_mutex_lock(&lock);
-    __atomic_store_n(&c->holder, NULL, __ATOMIC_RELEASE);
-    pthread_cond_broadcast(&is_free);
-    pthread_mutex_unlock(&lock);
+    py_tell_log();
 }
 
 bool py_open(void) {
@@ -134,6 +143,14 @@ void py_release(void *object) {
     } else {
         py_do_later(wb_free, object);
     }
+}
+
+void py_release_array(wb_array *x) {
+    py_context *c = py_now;
+    if (x && !foreign && !c->holder && !c->released)
+        c->released = x;
+    else
+        py_release(x);
 }
 
 /* A child has the thread that forked alone. If another one was in a call, the child's calls fail:

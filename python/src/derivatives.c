@@ -169,6 +169,75 @@ static PyObject *recompute(PyObject *module, PyObject *const *args, Py_ssize_t n
     return py_give_array(wb_recompute(on_arrays, args[0], (int)nargs - 1, arrays));
 }
 
+/* ---- gradients of each observation ---- */
+
+typedef struct each {
+    PyObject *function, *of; /* a model, or an array's node */
+} each;
+
+static wb_array *loss_of_one(void *context, int count, wb_array *const *inputs) {
+    const each *e = context;
+    const py_inside inside = py_callback_begin();
+    PyObject *args = PyTuple_New(count + 1);
+    if (args) PyTuple_SetItem(args, 0, Py_NewRef(e->of));
+    for (int i = 0; args && i < count; i++)
+        PyTuple_SetItem(args, i + 1, py_wrap_array(wb_take(inputs[i])));
+    wb_array *y = py_array_of_loss(e->function, args);
+    py_callback_end(inside);
+    return y;
+}
+
+/* The trainable arrays of a model, and their paths as a list; how many, or -1. */
+static int parameters_of(wb_layer *model, wb_array ***arrays, PyObject **paths) {
+    int count = 0;
+    for (wb_parameter p = {0}; wb_next_parameter(model, &p);) count++;
+    *arrays = PyMem_Calloc((size_t)count + 1, sizeof **arrays);
+    *paths = PyList_New(0);
+    count = 0;
+    for (wb_parameter p = {0}; *arrays && *paths && wb_next_parameter(model, &p);) {
+        PyObject *path = p.is_trainable ? PyUnicode_FromString(p.path) : NULL;
+        if (path && PyList_Append(*paths, path) == 0) (*arrays)[count++] = p.array;
+        Py_XDECREF(path);
+    }
+    return *arrays && *paths && !PyErr_Occurred() ? count : -1;
+}
+
+/* _gradient_each(function, model, inputs): {path: gradients}; or of an array, their array. */
+static PyObject *gradient_each(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    (void)module, (void)nargs;
+    const bool is_model = PyObject_TypeCheck(args[1], Layer_type);
+    if (!py_open()) return NULL;
+    each e = {args[0], Py_NewRef(args[1])};
+    wb_array **arrays = NULL, *node = NULL, *one[1];
+    PyObject *paths = NULL;
+    int count = 1;
+    if (is_model) {
+        count = parameters_of(py_layer(args[1]), &arrays, &paths);
+    } else if ((node = py_array(args[1])) && !PyErr_Occurred()) {
+        one[0] = node = wb_reshape_make(node, wb_ndim(node), wb_sizes(node));
+        if (node) {
+            Py_DECREF(e.of);
+            e.of = py_wrap_array(wb_take(node));
+        }
+    }
+    const py_array_list inputs = py_arrays(args[2]);
+    wb_array **gradients = PyMem_Calloc((size_t)(count < 0 ? 0 : count) + 1, sizeof *gradients);
+    if (!gradients) (void)PyErr_NoMemory();
+    if (!PyErr_Occurred() && !wb_failed())
+        (void)wb_gradient_each(loss_of_one, &e, inputs.count, inputs.at, count,
+                               is_model ? arrays : one, gradients);
+    PyObject *result = NULL;
+    if (!PyErr_Occurred() && !wb_failed())
+        result = is_model ? py_give_arrays(count, gradients) : py_give_array(gradients[0]);
+    else
+        (void)py_fail();
+    PyMem_Free(arrays), PyMem_Free(gradients), PyMem_Free(inputs.at);
+    Py_XDECREF(e.of);
+    PyObject *pair = result && is_model ? Py_BuildValue("(OO)", paths, result) : Py_XNewRef(result);
+    Py_XDECREF(paths), Py_XDECREF(result);
+    return pair;
+}
+
 static PyObject *gradient_check(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
                                 PyObject *kwnames) {
     (void)module;
@@ -255,6 +324,7 @@ static PyMethodDef functions[] = {
      "gradient of function(*arrays) with central differences (order 2: that of the gradient, too). "
      "The arrays are float64. A GradientError names the first element that differs by more than "
      "tolerance, 0: 1e-6, relative to the largest."},
+    FAST("_gradient_each", gradient_each, NULL),
     FAST("_value_and_grad", value_and_grad, NULL),
     FAST("_matrix_of", matrix_of, NULL),
     FAST("_along", along, NULL),

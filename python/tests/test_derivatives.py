@@ -98,3 +98,26 @@ def test_exceptions():
     with pytest.raises(wb.Error):
         wb.gradient(lambda x: x, wb.ones(3))
     close(wb.gradient(lambda x: x * 2, x), 2)
+
+
+def test_gradients_of_each_observation():
+    model = wb.Chain(wb.Dense(3, 4, wb.tanh), wb.Dense(4, 2))
+    x, y = wb.normal((6, 3)), wb.array([0, 1, 1, 0, 1, 0])
+    loss = lambda m, x, y: wb.logitcrossentropy(m(x), y)  # noqa: E731
+    each = wb.gradient_each(loss, model, x, y)
+    assert list(each) == list(model.parameters())
+    for i in range(6):
+        one = wb.withgradient(loss, model, x[i:i + 1], y[i:i + 1])[1]
+        for path, g in each.items():
+            assert g.shape == (6, *model[path].shape)
+            close(g[i], np.asarray(one[path]), 1e-5)
+    w = wb.normal((3,))
+    close(wb.gradient_each(lambda w, x: ((x * w) ** 2).sum(), w, x), 2 * np.asarray(x) ** 2 * np.asarray(w), 1e-5)
+    with pytest.raises(wb.Error, match="BatchNorm"):
+        wb.gradient_each(lambda m, x: m(x).sum(), wb.Chain(wb.Dense(3, 4), wb.BatchNorm(4)), x)
+    with pytest.raises(KeyError, match="mine"):
+        wb.gradient_each(lambda m, x: {}["mine"], model, x)
+    with pytest.raises(wb.Error, match="an input"):
+        wb.gradient_each(loss, model, None)
+    with pytest.raises(TypeError):
+        wb.gradient_each(loss, "model", x)

@@ -162,3 +162,31 @@ def test_nothing_is_left():
     gc.collect()
     wb.eval(wb.ones(1))
     assert wb.live() == before
+
+
+def nothing_to_train():
+    wb.setup(wb.Adam(), wb.Chain(wb.relu))  # warns
+
+
+def test_the_log_goes_to_a_function_or_a_logger(caplog, capfd, monkeypatch):
+    import logging
+    import sys
+
+    told = []
+    wb.log_to(lambda level, text: told.append((level, text, wb.ones(2).sum().item())))  # it may call Weber
+    nothing_to_train()
+    wb.log_to(logging.getLogger("weber"))
+    with caplog.at_level(logging.DEBUG):
+        nothing_to_train()
+    wb.log_to(lambda level, text: 1 / 0)
+    monkeypatch.setattr(sys, "unraisablehook", lambda u: told.append(u.exc_type))
+    nothing_to_train()
+    assert capfd.readouterr().err == ""
+    wb.log_to(None)
+    nothing_to_train()
+    assert "has nothing to train" in capfd.readouterr().err
+    assert told.pop() is ZeroDivisionError
+    assert len(told) == 1 and told[0][0] == "warn" and "has nothing to train" in told[0][1] and told[0][2] == 2
+    assert [(r.levelname, r.name) for r in caplog.records] == [("WARNING", "weber")] and "nothing to train" in caplog.records[0].getMessage()
+    with pytest.raises(TypeError, match="a function, a logger or None"):
+        wb.log_to(3)

@@ -64,4 +64,12 @@ def hvp(f: Callable[..., Array], arrays: Sequence[Array], vectors: Sequence[Arra
     return products
 
 
-__all__ = ["gradient", "value_and_grad", "grad", "jacobian", "hessian", "hessian_diagonal", "jvp", "hvp"]
+def gradient_each(loss: Callable[..., Array], model: Any, *inputs: Any) -> Any:
+    """The gradients of each observation by itself: of loss(model, *inputs), called once, with inputs of one observation, (1, ...), and
+    in training mode; it returns one number. A dict of arrays (N, ...), for N observations along the inputs' first axis; for an array in
+    the place of the model, its gradients. Layers that compute with the whole batch, as BatchNorm does in training, are an error."""
+    found = _weber._gradient_each(loss, model, inputs)
+    return dict(zip(*found)) if isinstance(model, _weber.Layer) else found
+
+
+__all__ = ["gradient", "value_and_grad", "grad", "jacobian", "hessian", "hessian_diagonal", "jvp", "hvp", "gradient_each"]

@@ -1,4 +1,5 @@
-"""Loops over sequences, what layers compute, falling learning rates."""
+"""Loops over sequences, what layers compute, falling learning rates, the log."""
+import atexit
 from typing import Any, Callable, Optional
 
 from . import _weber
@@ -84,4 +85,24 @@ class Plateau:
         _weber._plateau(self.state, optimiser, float(score))
 
 
-__all__ = ["scan", "hook", "watch_layers", "Plateau"]
+_LEVELS = {"error": 40, "warn": 30, "info": 20, "debug": 10}
+
+
+def log_to(receiver: Any) -> None:
+    """Weber's messages go to receiver(level, text), where level is "error", "warn", "info" or "debug", or to a logger of the module
+    logging; None: to standard error, as at first. They are told at the end of the call in which they were written. WEBER_LOG=info in the
+    environment asks for more of them; at first these are warnings and errors.
+
+        wb.log_to(logging.getLogger("weber"))
+    """
+    if receiver is None or callable(receiver):
+        _weber._log_to(receiver)
+    elif hasattr(receiver, "log"):
+        _weber._log_to(lambda level, text: receiver.log(_LEVELS[level], "%s", text))
+    else:
+        raise TypeError("log_to takes a function, a logger or None, got %r" % (receiver,))
+
+
+atexit.register(_weber._log_to, None)  # what is logged later is for standard error
+
+__all__ = ["scan", "hook", "watch_layers", "Plateau", "log_to"]
