@@ -218,6 +218,11 @@ typedef struct wb_field {
     const char *tuple;
     int item;
     bool parameter; /* of a CHOICE or BOOL: in Flux the first type parameter of the struct */
+    /* PyTorch's module. Of an array: its name there, and what a rename table (weber/state.h) does
+     * with it, "weight transpose"; NULL: the name here. Of a child: the name that its module has
+     * there; or, with a star, what the names of its arrays become in the module of this layer:
+     * "in_proj_* part 1/3" makes in_proj_weight of weight; | separates forms */
+    const char *torch;
     int rank;       /* order in text: rows with -1 come before those with 0, rows with 1 after */
     int number;     /* of a VALUE: WB_NUMBERS_AT its address (weber/dtype.h); 0: anything */
 } wb_field;

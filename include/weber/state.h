@@ -83,6 +83,10 @@ typedef struct wb_load_desc {
     /* a rename table's text (below): from names in the file, without key, to paths in the
      * model */
     const char *rename;
+    /* "torch": the names are PyTorch's, and the rows of the table are made from the order, the
+     * names and the sizes of its modules (below); those of .rename come first. Default: the names
+     * are the model's */
+    const char *from;
 } wb_load_desc;
 
 /* wb_load("m.bson", model), wb_load("m.bson", model, .key = "model_state"): loads arrays of the
@@ -198,6 +202,19 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
  * docs/files.md says which arrays have to be transposed or reversed between PyTorch and Weber.
  * Errors name the line. A row without stars whose name is not in the file is an error, and so are
  * two arrays that get the same name. A row with stars that matches no name gives a warning. */
+
+/* PyTorch's weights without a table: wb_load("resnet.pt", model, .from = "torch") makes the rows
+ * itself. PyTorch's modules with arrays and the model's layers with arrays are brought together in
+ * order; names and sizes must agree: the weight of Linear(3, 4) is that of Dense(3, 4), transposed,
+ * and so on for all layers that PyTorch has, too. A chain of recurrent layers may be one module;
+ * the branches of Parallel, and the parts of transformer blocks, may come in another order. .pt
+ * keeps the order of the modules. safetensors does not: there numbers in names give it, 2 before
+ * 10. Where two modules could be one layer, or something does not fit, the error names the place
+ * and both sizes, and nothing is loaded. num_batches_tracked is left out.
+ *
+ * What such a file does not say is the model's: strides, padding, the eps of norms, which gelu.
+ wb_torch_table
+ * shows the rows. */
 
 typedef struct wb_convert_desc {
     WB_START_MEMBER;
@@ -331,6 +348,13 @@ WB_API wb_layer *wb_file_model(wb_file *file, const char *key, const char *struc
                             (const wb_named[]){__VA_ARGS__})
 WB_API wb_status wb_load_named_from_make(const wb_file *file, int64_t count,
                                          const wb_named *objects);
+
+/* The text of the rename table that wb_load(.from = "torch") makes for the model: to look at, to
+ * save, and to change for .rename. The rows of `rename`, which may be NULL, come first. Valid as
+ * long as the file is open; NULL with an error if the two do not fit. With WEBER_LOG=debug wb_load
+ * logs the rows, too. */
+WB_API const char *wb_torch_table(wb_file *file, const char *key, wb_layer *model,
+                                  const char *rename);
 
 typedef struct wb_load_from_desc {
     WB_START_MEMBER;

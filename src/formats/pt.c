@@ -339,6 +339,17 @@ static wb_status flatten(reader *r, wb_record *record, const char *path) {
     return status;
 }
 
+/* Keeps the order of the names, which is that of the modules in the program. */
+static wb_status keep_order(reader *r) {
+    wb_file *file = r->file;
+    file->order = wb_arena_list(&file->arena, r->flat.count, sizeof *file->order);
+    if (!file->order) return wb_error_status();
+    for (int64_t i = 0; i < r->flat.count; i++)
+        if (r->flat.entries[i].record->kind == WB_RECORD_ARRAY)
+            file->order[file->order_count++] = r->flat.entries[i].path;
+    return WB_OK;
+}
+
 /* A value of one byte, such as True, becomes a record with a path. */
 static void allow_values(const reader *r, int64_t pickle_bytes) {
     enum { BYTES_PER_BYTE = 512, MOST = 16 << 20 };
@@ -364,7 +375,8 @@ static wb_status read_value(reader *r) {
         r->file->root = value;
         return WB_OK;
     }
-    const wb_status status = flatten(r, value, "");
+    wb_status status = flatten(r, value, "");
+    if (status == WB_OK) status = keep_order(r);
     if (status != WB_OK) return status;
     r->file->root = wb_flat_nest(&r->flat, r->file);
     if (!r->file->root) return wb_error_status();

@@ -119,6 +119,10 @@ struct wb_file {
     wb_record *metadata; /* a map of texts, or NULL */
     wb_array **held;     /* of a state: the model's arrays */
     int64_t held_count;
+    /* of a format that keeps it: the paths of all arrays in the file's order, which the tree, whose
+     * names are sorted, has lost */
+    const char **order;
+    int64_t order_count;
     const char *rename_note; /* what wb_rename noticed, for a warning; NULL: nothing */
 };
 

@@ -133,10 +133,10 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
 
 /* ---- settings ---- */
 
-#define CHILD(name_, number)                                                                       \
+#define CHILD(name_, number, torch_)                                                               \
     {                                                                                              \
         .name = name_, .offset = offsetof(wb_attention_layer, proj[number]),                       \
-        .kind = WB_FIELD_CHILD, .trainable = true, .part = &wb_dense_class                         \
+        .kind = WB_FIELD_CHILD, .trainable = true, .part = &wb_dense_class, .torch = torch_        \
     }
 #define ROW(name, member, ...) WB_ROW_NAMED(wb_attention_layer, member, name, __VA_ARGS__)
 
@@ -146,14 +146,14 @@ static const wb_field fields[] = {
     ROW("in", in, WB_FIELD_PAIR, .usual = -1, .low = 1, .form = "(q, k, v) => (qk, v) => out",
         .choices = sizes, .text_only = true),
     ROW("nheads", heads, WB_FIELD_INTEGER, .usual = 8, .low = 1, .zero_counts = true),
-    CHILD("q_proj", Q),
-    CHILD("k_proj", K),
-    CHILD("v_proj", V),
+    CHILD("q_proj", Q, "in_proj_* part 1/3|q_proj_*|* part 1/3"),
+    CHILD("k_proj", K, "in_proj_* part 2/3|k_proj_*|* part 2/3"),
+    CHILD("v_proj", V, "in_proj_* part 3/3|v_proj_*|* part 3/3"),
     {.name = "attn_drop",
      .offset = offsetof(wb_attention_layer, attn_drop),
      .kind = WB_FIELD_CHILD,
      .part = &wb_dropout_class},
-    CHILD("out_proj", OUT),
+    CHILD("out_proj", OUT, NULL),
     ROW("bias", bias, WB_FIELD_BOOL, .text_only = true),
     ROW("dropout_prob", dropout, WB_FIELD_REAL, .high = 1, .text_only = true),
     ROW("causal", causal, WB_FIELD_BOOL, .text_only = true),

@@ -93,10 +93,11 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
 /* Arrays have Flux's names. */
 static const wb_field fields[] = {
     ROW(activation, "activation", WB_FIELD_ACTIVATION, .flux = "λ"),
-    ROW(given_beta, "β", WB_FIELD_ARRAY, .trainable = true, .with = PLACE(affine)),
-    ROW(given_gamma, "γ", WB_FIELD_ARRAY, .trainable = true, .with = PLACE(affine)),
-    ROW(given_mean, "μ", WB_FIELD_STATE, .with = PLACE(track_stats)),
-    ROW(given_variance, "σ²", WB_FIELD_STATE, .with = PLACE(track_stats)),
+    ROW(given_beta, "β", WB_FIELD_ARRAY, .torch = "bias", .trainable = true, .with = PLACE(affine)),
+    ROW(given_gamma, "γ", WB_FIELD_ARRAY, .torch = "weight", .trainable = true,
+        .with = PLACE(affine)),
+    ROW(given_mean, "μ", WB_FIELD_STATE, .torch = "running_mean", .with = PLACE(track_stats)),
+    ROW(given_variance, "σ²", WB_FIELD_STATE, .torch = "running_var", .with = PLACE(track_stats)),
     ROW(eps, "eps", WB_FIELD_REAL, .flux = "ϵ", .usual = 1e-5, .is_above = true),
     ROW(momentum, "momentum", WB_FIELD_REAL, .usual = 0.1, .high = 1),
     ROW(affine, "affine", WB_FIELD_BOOL, .usual = true, .since = 11, .rank = -1),

@@ -44,11 +44,12 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
     return results[0] ? count : 0;
 }
 
-#define CHILD(member)                                                                              \
+#define CHILD(member, ...)                                                                         \
     WB_SETTING(wb_bidirectional_layer, member, WB_FIELD_CHILD, .trainable = true,                  \
-               .positional = true, .counted = true)
+               .positional = true, .counted = true, __VA_ARGS__)
 
-static const wb_field fields[] = {CHILD(forward), CHILD(backward)};
+static const wb_field fields[] = {CHILD(forward, .torch = NULL),
+                                  CHILD(backward, .torch = "*_reverse")};
 
 static bool complete(wb_layer *layer) {
     const wb_bidirectional_layer *b = (const wb_bidirectional_layer *)(const void *)layer;

@@ -51,7 +51,8 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
 static const wb_field fields[] = {
     WB_ROW(wb_bilinear_layer, in, WB_FIELD_PAIR, .low = 1, .form = "(in, in2) => out",
            .text_only = true, .given_by = offsetof(wb_bilinear_layer, desc.given_weight)),
-    WB_ROW_NAMED(wb_bilinear_layer, given_weight, "weight", WB_FIELD_ARRAY, .trainable = true),
+    WB_ROW_NAMED(wb_bilinear_layer, given_weight, "weight", WB_FIELD_ARRAY, .trainable = true,
+                 .torch = "weight permute 2,1,0"),
     WB_ROW_NAMED(wb_bilinear_layer, given_bias, "bias", WB_FIELD_ARRAY, .trainable = true,
                  .with = offsetof(wb_bilinear_layer, desc.bias)),
     WB_ROW_NAMED(wb_bilinear_layer, bias, "bias", WB_FIELD_BOOL, .usual = true, .text_only = true),

@@ -68,12 +68,13 @@ static wb_array *forward_cross(wb_layer *layer, wb_array *x) {
 #define PLACE(member) offsetof(wb_conv_layer, desc.member)
 enum { MOST = (1 << 20) - 1 };
 
-#define ROWS                                                                                       \
+#define ROWS(torch_weight)                                                                         \
     WB_ROW(wb_conv_layer, kernel, WB_FIELD_SIZES, .low = 1, .high = MOST, .text_only = true),      \
         WB_ROW(wb_conv_layer, in, WB_FIELD_PAIR, .low = 1, .text_only = true,                      \
                .given_by = PLACE(given_weight)),                                                   \
         WB_ROW(wb_conv_layer, activation, WB_FIELD_ACTIVATION, .flux = "σ"),                       \
-        WB_ROW_NAMED(wb_conv_layer, given_weight, "weight", WB_FIELD_ARRAY, .trainable = true),    \
+        WB_ROW_NAMED(wb_conv_layer, given_weight, "weight", WB_FIELD_ARRAY, .trainable = true,     \
+                     .torch = torch_weight),                                                       \
         WB_ROW_NAMED(wb_conv_layer, given_bias, "bias", WB_FIELD_ARRAY, .trainable = true,         \
                      .with = PLACE(bias)),                                                         \
         WB_ROW_NAMED(wb_conv_layer, bias, "bias", WB_FIELD_BOOL, .usual = true, .text_only = true, \
@@ -84,11 +85,13 @@ enum { MOST = (1 << 20) - 1 };
         WB_ROW(wb_conv_layer, dilation, WB_FIELD_EACH, .usual = 1, .low = 1, .high = MOST)
 
 static const wb_field fields[] = {
-    ROWS, WB_ROW(wb_conv_layer, groups, WB_FIELD_INTEGER, .usual = 1, .low = 1, .since = 7)};
+    ROWS("weight flip"),
+    WB_ROW(wb_conv_layer, groups, WB_FIELD_INTEGER, .usual = 1, .low = 1, .since = 7)};
 static const wb_field cross_fields[] = {
-    ROWS, WB_ROW(wb_conv_layer, groups, WB_FIELD_INTEGER, .usual = 1, .low = 1, .text_only = true)};
+    ROWS("weight"),
+    WB_ROW(wb_conv_layer, groups, WB_FIELD_INTEGER, .usual = 1, .low = 1, .text_only = true)};
 
-static const wb_field depthwise_fields[] = {ROWS};
+static const wb_field depthwise_fields[] = {ROWS("weight flip")};
 
 void wb_derive_filter(const wb_array *weight, int64_t groups, int64_t *kernel, int64_t *grouped,
                       int64_t *whole) {

@@ -54,7 +54,8 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
 static const wb_field fields[] = {
     WB_ROW(wb_dense_layer, in, WB_FIELD_PAIR, .low = 1, .text_only = true,
            .given_by = offsetof(wb_dense_layer, desc.given_weight)),
-    WB_ROW_NAMED(wb_dense_layer, given_weight, "weight", WB_FIELD_ARRAY, .trainable = true),
+    WB_ROW_NAMED(wb_dense_layer, given_weight, "weight", WB_FIELD_ARRAY, .trainable = true,
+                 .torch = "weight transpose"),
     WB_ROW_NAMED(wb_dense_layer, given_bias, "bias", WB_FIELD_ARRAY, .trainable = true,
                  .with = offsetof(wb_dense_layer, desc.bias)),
     WB_ROW_NAMED(wb_dense_layer, bias, "bias", WB_FIELD_BOOL, .usual = true, .text_only = true),

@@ -44,8 +44,8 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
 static const wb_field fields[] = {
     ROW(groups, "groups", WB_FIELD_INTEGER, .flux = "G", .low = 1, .positional = true),
     ROW(activation, "activation", WB_FIELD_ACTIVATION, .flux = "λ", .rank = 1),
-    ROW(given_beta, "β", WB_FIELD_ARRAY, AFFINE),
-    ROW(given_gamma, "γ", WB_FIELD_ARRAY, AFFINE),
+    ROW(given_beta, "β", WB_FIELD_ARRAY, .torch = "bias", AFFINE),
+    ROW(given_gamma, "γ", WB_FIELD_ARRAY, .torch = "weight", AFFINE),
     STATE(mean, "μ"),
     STATE(variance, "σ²"),
     ROW(eps, "eps", WB_FIELD_REAL, .flux = "ϵ", .usual = 1e-5, .is_above = true),

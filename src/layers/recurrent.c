@@ -351,22 +351,26 @@ static bool complete_sequence(wb_layer *layer) {
 #define WITH(type, member, name_)                                                                  \
     WB_ROW_NAMED(type, member, name_, WB_FIELD_BOOL, .text_only = true)
 #define BIAS_H(...)                                                                                \
-    ARRAY(given_bias_h, "bias_h", .text_only = true, .with = offsetof(cell_layer, desc.bias_h)),   \
+    ARRAY(given_bias_h, "bias_h", .torch = "bias_hh", .text_only = true,                           \
+          .with = offsetof(cell_layer, desc.bias_h)),                                              \
         WITH(cell_layer, bias_h, "bias_h")
 #define STATE0(member, name_, ...)                                                                 \
     ARRAY(member, name_, .with = offsetof(cell_layer, desc.state0), __VA_ARGS__)
 #define CELL_ROWS                                                                                  \
     PAIR(cell_layer, .given_by = offsetof(cell_layer, desc.given_wi)),                             \
-        ARRAY(given_wi, "Wi", .flux = "Wi"), ARRAY(given_wh, "Wh", .flux = "Wh")
+        ARRAY(given_wi, "Wi", .torch = "weight_ih transpose"),                                     \
+        ARRAY(given_wh, "Wh", .torch = "weight_hh transpose")
 #define BIAS(flux_name)                                                                            \
-    ARRAY(given_bias, flux_name, .with = offsetof(cell_layer, desc.bias)), WITHOUT(cell_layer)
+    ARRAY(given_bias, flux_name, .torch = "bias_ih", .with = offsetof(cell_layer, desc.bias)),     \
+        WITHOUT(cell_layer)
 #define SEQUENCE_ROWS(cell_class)                                                                  \
     PAIR(sequence_layer, .usual = 0),                                                              \
         {.name = "cell",                                                                           \
          .offset = offsetof(sequence_layer, cell),                                                 \
          .kind = WB_FIELD_CHILD,                                                                   \
          .trainable = true,                                                                        \
-         .part = &(cell_class)},                                                                   \
+         .part = &(cell_class),                                                                    \
+         .torch = "*_l#"},                                                                         \
         WITHOUT(sequence_layer),                                                                   \
         WB_ROW(sequence_layer, return_state, WB_FIELD_BOOL, .text_only = true, .parameter = true), \
         WB_ROW(sequence_layer, lengths, WB_FIELD_BOOL, .text_only = true)

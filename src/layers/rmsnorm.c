@@ -22,7 +22,8 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
 }
 
 static const wb_field fields[] = {
-    WB_ROW_NAMED(wb_rmsnorm_layer, given_scale, "scale", WB_FIELD_ARRAY, .trainable = true),
+    WB_ROW_NAMED(wb_rmsnorm_layer, given_scale, "scale", WB_FIELD_ARRAY, .torch = "weight",
+                 .trainable = true),
     WB_ROW(wb_rmsnorm_layer, eps, WB_FIELD_REAL, .flux = "ϵ", .usual = 1e-5, .is_above = true),
     WB_ROW(wb_rmsnorm_layer, size, WB_FIELD_SIZES, .low = 1, .spread = true, .most = WB_MAX_DIMS),
 };

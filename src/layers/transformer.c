@@ -81,19 +81,22 @@ static int forward_decoder(wb_layer *layer, int count, wb_array *const *inputs,
 
 /* ---- the classes ---- */
 
-#define CHILD(member, name_)                                                                       \
+#define CHILD(member, name_, ...)                                                                  \
     {                                                                                              \
         .name = name_, .offset = offsetof(block_layer, member), .kind = WB_FIELD_CHILD,            \
-        .trainable = true, .counted = true                                                         \
+        .trainable = true, .counted = true, __VA_ARGS__                                            \
     }
-#define ATTENTION CHILD(attention, "attention"), CHILD(norm1, "norm1")
+#define ATTENTION                                                                                  \
+    CHILD(attention, "attention", .torch = "self_attn"), CHILD(norm1, "norm1", .torch = NULL)
 #define REST(norm)                                                                                 \
-    CHILD(feed_forward, "feed_forward"), CHILD(last_norm, norm), CHILD(dropout, "dropout"),        \
+    CHILD(feed_forward, "feed_forward", .torch = NULL), CHILD(last_norm, norm, .torch = NULL),     \
+        CHILD(dropout, "dropout", .torch = NULL),                                                  \
         WB_SETTING(block_layer, norm_first, WB_FIELD_BOOL)
 
 static const wb_field encoder_fields[] = {ATTENTION, REST("norm2")};
-static const wb_field decoder_fields[] = {ATTENTION, CHILD(cross_attention, "cross_attention"),
-                                          CHILD(cross_norm, "norm2"), REST("norm3")};
+static const wb_field decoder_fields[] = {
+    ATTENTION, CHILD(cross_attention, "cross_attention", .torch = "multihead_attn"),
+    CHILD(cross_norm, "norm2", .torch = NULL), REST("norm3")};
 
 static bool complete(wb_layer *layer) {
     for (int i = 0; i < layer->class_->field_count; i++) {

@@ -14,6 +14,7 @@
 #include "models/flux.h"
 #include "models/rename.h"
 #include "models/structure.h"
+#include "models/torch.h"
 #include "models/tree.h"
 
 /* A place of the model, and what it is to get. */
@@ -398,8 +399,7 @@ static const wb_record *record_at(const wb_record *r, const char *path) {
     return r;
 }
 
-/* Where the model is in the file. */
-static const wb_record *model_of(const wb_file *file, const char *key) {
+const wb_record *wb_model_record(const wb_file *file, const char *key) {
     for (int64_t i = 0; i < file->root->count && file->root->names; i++)
         if (strcmp(file->root->names[i], key ? key : "model") == 0) return file->root->children[i];
     const wb_record *r = key ? record_at(file->root, key) : file->root;
@@ -413,13 +413,25 @@ typedef struct attempt {
     bool is_renamed;   /* all rows of the table found what they name */
 } attempt;
 
+/* The rows of the user and those that bring PyTorch's names under the model's, which are logged. */
+static const char *table_of(wb_file *file, const wb_record *root, const wb_load_desc *desc) {
+    const char *table = wb_torch_rows(file, root, desc->model, desc->rename);
+    for (const char *at = table; at && *at; at += strcspn(at, "\n"), at += *at == '\n')
+        wb_log_line(WB_LOG_DEBUG, "rename table: %.*s", (int)strcspn(at, "\n"), at);
+    return table;
+}
+
 static wb_status load_from(const wb_load_desc *desc, const char *key, attempt *a) {
     wb_file *file = wb_open(desc->path);
     if (!file) return wb_error_status();
-    wb_source source = {file, wb_flux_look(model_of(file, key)), "file"};
+    wb_source source = {file, wb_flux_look(wb_model_record(file, key)), "file"};
     a->may_be_whole = !key && source.root && source.root != file->root;
-    if (source.root && desc->rename) source.root = wb_rename(file, source.root, desc->rename);
-    a->is_renamed = desc->rename && source.root;
+    if (source.root && desc->from && !key) source.root = wb_torch_state_dict(source.root);
+    const char *table = desc->rename;
+    if (source.root && desc->from && !(table = table_of(file, source.root, desc)))
+        source.root = NULL;
+    if (source.root && table) source.root = wb_rename(file, source.root, table);
+    a->is_renamed = table && source.root;
     const wb_status status = source.root ? load_source(&source, desc) : wb_error_status();
     if (file->rename_note && status == WB_OK)
         wb_log_line(WB_LOG_WARN, "%s: %s", file->path, file->rename_note);
@@ -445,7 +457,8 @@ static wb_status load_whole(const wb_load_desc *desc, const attempt *below) {
 wb_status wb_load_make(wb_load_desc desc) {
     attempt below = {.may_be_whole = false};
     const uint64_t errors = wb_error_count();
-    if (!wb_check_model("wb_load", desc.model)) return wb_error_status();
+    if (!wb_check_model("wb_load", desc.model) || !wb_check_from("wb_load", desc.from))
+        return wb_error_status();
     const wb_status status = load_from(&desc, desc.key, &below);
     const bool is_misfit = status == WB_ERROR_ARGUMENT || status == WB_ERROR_SHAPE;
     const bool is_whole = is_misfit && below.may_be_whole && wb_error_count() != errors;
@@ -495,7 +508,7 @@ wb_status wb_load_from_make(wb_load_from_desc desc) {
     wb_file *file = is_file ? given.to : state_of("wb_load_from", given.to, true);
     if (!file) return wb_error_status();
     const bool is_state = !file->map.bytes; /* an open file has its model at "model" */
-    const wb_record *root = is_state ? file->root : wb_flux_look(model_of(file, NULL));
+    const wb_record *root = is_state ? file->root : wb_flux_look(wb_model_record(file, NULL));
     const wb_source source = {file, root, "source"};
     const wb_status status = load_source(&source, &(wb_load_desc){.model = desc.model,
                                                                   .filter = desc.filter,
@@ -542,7 +555,7 @@ static wb_layer *load_model(wb_file *file, const char *key, const char *text) {
     if (wb_failed()) return NULL;
     const bool has_arrays = !text || !key || wb_record_below(file->root, key);
     const wb_record *r =
-        has_arrays ? model_of(file, key) : wb_record_new(&file->arena, WB_RECORD_MAP);
+        has_arrays ? wb_model_record(file, key) : wb_record_new(&file->arena, WB_RECORD_MAP);
     if (!r) return NULL;
     r = wb_flux_look(r);
     if (is_given && is_list_of_arrays(r)) return model_of_list(file, r, text);

@@ -11,6 +11,10 @@ typedef struct wb_source {
     const char *noun;      /* for messages: "file" */
 } wb_source;
 
+/* Where the model is in the file: at key, or, NULL, at "model" or in all of it; NULL with an
+ * error. */
+const wb_record *wb_model_record(const wb_file *file, const char *key);
+
 /* wb_record_get with an error that names the file. */
 const wb_record *wb_record_find(const wb_file *file, const wb_record *root, const char *path);
 

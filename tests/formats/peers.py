@@ -57,6 +57,7 @@ ensure_packages()
 import numpy as np  # noqa: E402
 import safetensors  # noqa: E402
 import safetensors.numpy  # noqa: E402
+import torch_models  # noqa: E402
 
 # ---- Weber ----
 
@@ -407,7 +408,11 @@ class BatchNorm(Desc):
 
 class Load(ctypes.Structure):
     _fields_ = [("start", CHAR), ("path", text), ("model", pointer), ("key", text), ("filter", pointer), ("layers", pointer), ("user", pointer),
-                ("partial", FLAG), ("rename", text), REST]
+                ("partial", FLAG), ("rename", text), ("library", text), REST]
+
+
+class Parse(ctypes.Structure):
+    _fields_ = [("start", CHAR), ("text", text), REST]
 
 
 def network():
@@ -566,7 +571,34 @@ def check_torch_files(folder):
     demand("an object of torch.nn.modules.container.Sequential is not read" in result.stderr, result.stderr)
 
 
-CHECKS = {"numpy": (check_npy, check_npz, check_safetensors, check_bfloat16, check_ties), "torch": (check_torch, check_torch_recurrent, check_torch_transformer, check_torch_files)}
+def demand_without_table(folder, name, more):
+    """Loads NAME.pt or NAME.safetensors and compares the results."""
+    _, form, shapes, *_ = torch_models.MODULES[name]
+    path = folder / f"{name}.{more}"
+    model = declare("wb_parse_make", pointer, Parse)(Parse(text=torch_models.structure(form).encode()))
+    demand(model, name, torch_models.structure(form))
+    demand(declare("wb_load_make", ctypes.c_int, Load)(Load(path=str(path).encode(), model=model, library=b"torch")) == 0, "loading", path.name)
+    given = np.load(folder / f"{name}.npz")
+    inputs = (pointer * len(shapes))(*[weber_of(given[f"x{i + 1}"]) for i in range(len(shapes))])
+    results = (pointer * 4)()
+    apply_many = declare("wb_apply_many", ctypes.c_int, pointer, ctypes.c_int, ctypes.POINTER(pointer), ctypes.c_int, ctypes.POINTER(pointer))
+    demand(apply_many(model, len(shapes), inputs, 4, results) > 0, "applying", name)
+    y = numpy_of(results[0])
+    demand(y.shape == given["y"].shape and np.abs(y - given["y"]).max() < 1e-5, "torch's results and Weber's differ:", path.name)
+    wb.wb_free(model)
+
+
+def check_torch_without_table(folder):
+    """What has tables above, and more, without one."""
+    result = subprocess.run([sys.executable, ROOT / "tests/formats/torch_models.py", folder], capture_output=True, text=True)
+    demand(result.returncode == 0, "torch:", result.stderr)
+    for name, (*_, order) in torch_models.MODULES.items():
+        demand_without_table(folder, name, "pt")
+        if order != "order":
+            demand_without_table(folder, name, "safetensors")
+
+
+CHECKS = {"numpy": (check_npy, check_npz, check_safetensors, check_bfloat16, check_ties), "torch": (check_torch, check_torch_recurrent, check_torch_transformer, check_torch_without_table, check_torch_files)}
 with tempfile.TemporaryDirectory() as name:
     for check in CHECKS[sys.argv[1]]:
         wb.wb_scope_open()

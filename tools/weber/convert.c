@@ -10,7 +10,8 @@
 #include "tool.h"
 
 static const char help[] =
-    "usage: weber convert IN OUT [--rename=TABLE] [--model[=KEY] | --structure=TEXT]\n"
+    "usage: weber convert IN OUT [--rename=TABLE] [--model[=KEY] | --structure=TEXT "
+    "[--from=torch]]\n"
     "\n"
     "Writes what the file IN holds to the file OUT; both formats follow the names: .bson, "
     ".safetensors\n"
@@ -36,6 +37,11 @@ static const char help[] =
     "  --structure=TEXT  the same for a file of arrays alone, which have the model's names (also "
     "by --rename) or are\n"
     "                    a list: \"Chain(Dense(784 => 128, relu), Dense(128 => 10))\"\n"
+    "  --from=torch      with --structure, for PyTorch's weights: the rows of the table are made "
+    "from "
+    "the order,\n"
+    "                    the names and the sizes of its modules, and printed; those of --rename "
+    "come first\n"
     "  --help            this text\n"
     "\n"
     "Exit status: 0, 1 after an error, 2 for a command line that is not understood.\n";
@@ -94,22 +100,36 @@ static int convert(const char *from, const char *to, const char *table) {
     return failed;
 }
 
+/* What the command line says of a model. */
+typedef struct request {
+    const char *key, *structure, *table, *library;
+} request;
+
+static void print_table(const char *from, const request *r, wb_layer *model, const char *rename) {
+    wb_file *file = wb_open(from);
+    const char *rows = file ? wb_torch_table(file, r->key, model, rename) : NULL;
+    if (rows) (void)fputs(rows, stdout);
+    wb_free(file);
+}
+
 /* Without a table the file's own types are shown. */
-static wb_layer *build(const char *from, const char *key, const char *structure,
-                       const char *rename) {
-    if (!rename) return wb_load_model_as(from, key, structure);
-    wb_layer *model = wb_parse(.text = structure);
-    if (model && wb_load(from, model, .key = key, .rename = rename) == WB_OK) return model;
+static wb_layer *build(const char *from, const request *r, const char *rename) {
+    if (!rename && !r->library) return wb_load_model_as(from, r->key, r->structure);
+    wb_layer *model = wb_parse(.text = r->structure);
+    if (model &&
+        wb_load(from, model, .key = r->key, .rename = rename, .from = r->library) == WB_OK) {
+        if (r->library) print_table(from, r, model, rename);
+        return model;
+    }
     wb_free(model);
     return NULL;
 }
 
-static int convert_model(const char *from, const char *to, const char *key, const char *structure,
-                         const char *table) {
-    char *rename = table ? read_text(table) : NULL;
-    if (table && !rename) return 1;
-    wb_layer *model = build(from, key, structure, rename);
-    if (model) (void)wb_save_named(to, {key ? key : "model", model});
+static int convert_model(const char *from, const char *to, const request *r) {
+    char *rename = r->table ? read_text(r->table) : NULL;
+    if (r->table && !rename) return 1;
+    wb_layer *model = build(from, r, rename);
+    if (model) (void)wb_save_named(to, {r->key ? r->key : "model", model});
     wb_free(model);
     free(rename);
     return wb_report("weber convert");
@@ -119,20 +139,23 @@ int tool_convert(int count, char **arguments) {
     static const struct option options[] = {{"rename", required_argument, NULL, 'r'},
                                             {"model", optional_argument, NULL, 'm'},
                                             {"structure", required_argument, NULL, 's'},
+                                            {"from", required_argument, NULL, 'f'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    const char *table = NULL, *key = NULL, *structure = NULL;
+    request r = {.key = NULL};
     for (int letter; (letter = getopt_long(count + 1, arguments - 1, "", options, NULL)) != -1;) {
         if (letter == 'h' || letter == '?') return tool_help(help, letter == 'h');
-        if (letter == 'r') table = optarg;
-        if (letter == 's') structure = optarg;
-        if (letter == 'm') key = optarg ? optarg : "model";
+        if (letter == 'r') r.table = optarg;
+        if (letter == 's') r.structure = optarg;
+        if (letter == 'f') r.library = optarg;
+        if (letter == 'm') r.key = optarg ? optarg : "model";
     }
     if (count + 1 - optind != 2)
         return tool_wrong_count(help, "convert", "two files, IN and OUT", count + 1 - optind);
-    if (table && key && !structure)
+    if (r.table && r.key && !r.structure)
         return tool_wrong(help, "convert: --rename and --model exclude each other");
+    if (r.library && !r.structure)
+        return tool_wrong(help, "convert: --from needs --structure, the layers of the model");
     const char *from = arguments[optind - 1], *to = arguments[optind];
-    return key || structure ? convert_model(from, to, key, structure, table)
-                            : convert(from, to, table);
+    return r.key || r.structure ? convert_model(from, to, &r) : convert(from, to, r.table);
 }

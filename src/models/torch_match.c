@@ -1,0 +1,355 @@
+/* Pairs the layers of a model with the modules of a file, one after another: of each side those
+ * that may come next are tried, and the search goes back where none fits. Where the file has no
+ * order and two of its modules could be the same layer, it does not guess. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "models/torch.h"
+
+enum { MOST_STEPS = 1 << 20 }; /* of the search; more are as good as no end */
+
+typedef struct nodes {
+    wb_torch_node **items;
+    int64_t count, capacity;
+} nodes;
+
+typedef enum outcome { NONE, ONE, EITHER, FAILED } outcome;
+
+typedef struct search {
+    wb_torch *torch;
+    bool is_strict;       /* modules within modules are layers within layers */
+    nodes candidates;     /* a stack */
+    wb_torch_pair *pairs; /* of the last solution */
+    wb_torch_pair *now;   /* of this try */
+    int64_t count, capacity, step, steps;
+    int64_t best; /* the most pairs that were found, and what came next */
+    wb_torch_pair best_next;
+    wb_torch_node *layer, *first, *second; /* what could be either */
+} search;
+
+/* ---- what comes next ---- */
+
+static bool push(search *s, wb_torch_node *node) {
+    nodes *c = &s->candidates;
+    if (!WB_GROW(c->items, c->count, c->capacity)) return false;
+    c->items[c->count++] = node;
+    return true;
+}
+
+/* Of items of one word the one with the smallest number comes first. */
+static bool must_wait(const wb_torch_node *node, const wb_torch_node *item) {
+    for (int64_t i = 0; item->word && i < node->count; i++) {
+        const wb_torch_node *other = node->items[i];
+        if (other->is_done || !other->word || other->number >= item->number) continue;
+        if (other->word_bytes == item->word_bytes &&
+            memcmp(other->word, item->word, item->word_bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Pushes the units below the node that may come next. */
+static bool push_next(search *s, wb_torch_node *node) {
+    if (node->kind == WB_TORCH_UNIT) return push(s, node);
+    if (node->kind == WB_TORCH_EITHER && node->chosen) return push_next(s, node->chosen);
+    for (int64_t i = 0; i < node->count; i++) {
+        wb_torch_node *item = node->items[i];
+        if (item->is_done || (node->kind == WB_TORCH_NAMES && must_wait(node, item))) continue;
+        if (!push_next(s, item)) return false;
+        if (node->kind == WB_TORCH_SEQUENCE) break;
+    }
+    return true;
+}
+
+/* The innermost node that has begun and is not done: what is next is in it. */
+static wb_torch_node *open_of(wb_torch_node *last, wb_torch_node *root) {
+    while (last && last->is_done) last = last->parent;
+    return last ? last : root;
+}
+
+/* ---- taking a unit, and giving it back ---- */
+
+static void take(wb_torch_node *unit, int64_t step) {
+    for (wb_torch_node *n = unit, *inner = NULL; n; inner = n, n = n->parent) {
+        if (n->begin < 0) n->begin = step;
+        if (inner && n->kind == WB_TORCH_EITHER) n->chosen = inner;
+    }
+    for (wb_torch_node *n = unit; n; n = n->parent) {
+        if (n->kind == WB_TORCH_UNIT || n->kind == WB_TORCH_EITHER)
+            n->is_done = true;
+        else
+            n->is_done = --n->left == 0;
+        if (!n->is_done) break;
+    }
+}
+
+static void give_back(wb_torch_node *unit, int64_t step) {
+    for (wb_torch_node *n = unit; n; n = n->parent) {
+        const bool was_done = n->is_done;
+        n->is_done = false;
+        if (n->kind != WB_TORCH_UNIT && n->kind != WB_TORCH_EITHER) n->left++;
+        if (!was_done) break;
+    }
+    for (wb_torch_node *n = unit; n; n = n->parent) {
+        if (n->begin != step) continue;
+        n->begin = -1;
+        if (n->kind == WB_TORCH_EITHER) n->chosen = NULL;
+    }
+}
+
+/* A node that began within another one must end in it. ended has ended with this step; the nodes
+ * around open are those of the other side. */
+static bool crosses_any(const wb_torch_node *ended, const wb_torch_node *open) {
+    for (; ended && ended->is_done; ended = ended->parent)
+        for (const wb_torch_node *n = open; n; n = n->parent)
+            if (!n->is_done && n->begin > ended->begin) return true;
+    return false;
+}
+
+static bool crosses(const wb_torch_pair *p) {
+    return crosses_any(p->layer, p->module) || crosses_any(p->module, p->layer);
+}
+
+/* ---- names ---- */
+
+static bool is_part(const char *path, const char *name) {
+    const size_t length = name ? strlen(name) : 0;
+    for (const char *at = path; length && *at; at += *at == '.') {
+        const size_t bytes = strcspn(at, ".");
+        if (bytes == length && memcmp(at, name, length) == 0) return true;
+        at += bytes;
+    }
+    return false;
+}
+
+static bool is_named(const wb_torch_node *node, const char *path) {
+    return is_part(path, node->name) || is_part(path, node->torch);
+}
+
+/* The module has the name of a branch beside the layer's own. */
+static bool is_of_another(const wb_torch_node *layer, const char *path) {
+    for (const wb_torch_node *n = layer; n->parent; n = n->parent) {
+        if (n->parent->kind != WB_TORCH_BRANCHES || is_named(n, path)) continue;
+        for (int64_t i = 0; i < n->parent->count; i++)
+            if (n->parent->items[i] != n && is_named(n->parent->items[i], path)) return true;
+    }
+    return false;
+}
+
+static int count_names(const wb_torch_node *layer, const char *path) {
+    int count = 0;
+    for (const wb_torch_node *n = layer; n->parent; n = n->parent)
+        count += n->parent->count > 1 && is_named(n, path);
+    return count;
+}
+
+char wb_torch_head(const char *path) {
+    static const char *const names[] = {"q",    "query", "queries", "wq",    "k",      "key",
+                                        "keys", "wk",    "v",       "value", "values", "wv"};
+    static const char heads[] = "qqqqkkkkvvvv";
+    const char *dot = strrchr(path, '.');
+    for (const char *at = dot ? dot + 1 : path; *at; at += *at == '_') {
+        const size_t length = strcspn(at, "_");
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (strlen(names[i]) == length && strncasecmp(names[i], at, length) == 0)
+                return heads[i];
+        at += length;
+    }
+    return 0;
+}
+
+static bool is_fused_head(const char *path) {
+    const char *dot = strrchr(path, '.'), *last = dot ? dot + 1 : path;
+    return strstr(last, "qkv") || strstr(last, "QKV") || strcmp(last, "c_attn") == 0;
+}
+
+/* ---- what fits ---- */
+
+static bool has_form(const wb_torch_node *module, const wb_torch_array *a, const wb_torch_form *f) {
+    return strcmp(a->role, f->role) == 0 && a->record->ndim == f->ndim &&
+           memcmp(a->record->sizes, f->sizes, sizeof *f->sizes * (size_t)f->ndim) == 0 &&
+           (!f->is_fused || is_fused_head(module->path));
+}
+
+const wb_torch_form *wb_torch_form_in(const wb_torch_node *module, const wb_torch_array *array,
+                                      const wb_torch_array **found) {
+    for (int i = 0; i < array->form_count; i++)
+        for (int64_t k = 0; k < module->array_count; k++) {
+            if (!has_form(module, &module->arrays[k], &array->forms[i])) continue;
+            *found = &module->arrays[k];
+            return &array->forms[i];
+        }
+    return NULL;
+}
+
+/* All arrays of the layer are in the module, and no others. */
+static bool has_arrays(const wb_torch_node *layer, const wb_torch_node *module) {
+    const wb_torch_array *found;
+    for (int64_t i = 0; i < layer->array_count; i++)
+        if (!wb_torch_form_in(module, &layer->arrays[i], &found)) return false;
+    for (int64_t k = 0; k < module->array_count; k++) {
+        bool is_used = false;
+        for (int64_t i = 0; i < layer->array_count && !is_used; i++)
+            is_used =
+                wb_torch_form_in(module, &layer->arrays[i], &found) && found == &module->arrays[k];
+        if (!is_used) return false;
+    }
+    return true;
+}
+
+static bool fits(const wb_torch_node *layer, const wb_torch_node *module) {
+    const char head = layer->head ? wb_torch_head(module->path) : 0;
+    if (layer->head && head != (layer->head == 'o' ? 0 : layer->head)) return false;
+    return has_arrays(layer, module) && !is_of_another(layer, module->path);
+}
+
+/* A module whose word has begun already goes on, layer2 after layer1. */
+static bool goes_on(const wb_torch_node *module, const wb_torch_node *open) {
+    const wb_torch_node *item = module;
+    while (item->parent && item->parent != open) item = item->parent;
+    for (int64_t i = 0; item->word && i < open->count; i++) {
+        const wb_torch_node *other = open->items[i];
+        if (other->is_done && other->word && other->word_bytes == item->word_bytes &&
+            memcmp(other->word, item->word, item->word_bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* An Embedding's weight has the sizes of a Linear's, such as the last one of a language model. */
+static bool is_embedding(const wb_torch_node *layer, const wb_torch_node *module) {
+    const wb_layer_class *k = layer->layer->class_;
+    const char *dot = strrchr(module->path, '.'), *last = dot ? dot + 1 : module->path;
+    const bool is_it = k == &wb_embedding_class || k == &wb_position_embedding_class ||
+                       k == &wb_embedding_bag_class;
+    return is_it &&
+           (strcasestr(last, "emb") || strcmp(last, "wte") == 0 || strcmp(last, "wpe") == 0);
+}
+
+/* The higher, the rather is the module the layer. */
+static int rank(const wb_torch_node *layer, const wb_torch_node *module,
+                const wb_torch_node *open) {
+    return 2 * count_names(layer, module->path) + 2 * is_embedding(layer, module) +
+           goes_on(module, open);
+}
+
+/* ---- the search ---- */
+
+static outcome go_on(search *s);
+
+static outcome try_pair(search *s, wb_torch_node *layer, wb_torch_node *module) {
+    outcome result = NONE;
+    if (s->step == s->capacity) return NONE;
+    s->now[s->step] = (wb_torch_pair){layer, module};
+    take(layer, s->step), take(module, s->step);
+    if (!s->is_strict || !crosses(&s->now[s->step])) {
+        s->step++;
+        result = go_on(s);
+        s->step--;
+    }
+    give_back(module, s->step), give_back(layer, s->step);
+    return result;
+}
+
+/* The modules from begin to end, those that fit best first; worse ones are not tried once one leads
+ * to a solution. */
+static outcome try_layer(search *s, wb_torch_node *layer, int64_t begin, int64_t end,
+                         const wb_torch_node *open) {
+    wb_torch_node *found = NULL;
+    int best = -1;
+    for (int64_t i = begin; i < end; i++) {
+        const wb_torch_node *module = s->candidates.items[i];
+        const int own = fits(layer, module) ? rank(layer, module, open) : -1;
+        best = own > best ? own : best;
+    }
+    for (; best >= 0 && !found; best--)
+        for (int64_t i = begin; i < end; i++) {
+            wb_torch_node *module = s->candidates.items[i];
+            if (!fits(layer, module) || rank(layer, module, open) != best) continue;
+            const outcome result = try_pair(s, layer, module);
+            if (result == EITHER || result == FAILED) return result;
+            if (result == NONE) continue;
+            if (found) {
+                s->layer = layer, s->first = found, s->second = module;
+                return EITHER;
+            }
+            found = module;
+        }
+    return found ? ONE : NONE;
+}
+
+static void note_best(search *s, int64_t begin, int64_t middle, int64_t end) {
+    if (s->step < s->best) return;
+    if (s->step == s->best && (s->best_next.layer || s->best_next.module)) return;
+    s->best = s->step;
+    s->best_next = (wb_torch_pair){begin < middle ? s->candidates.items[begin] : NULL,
+                                   middle < end ? s->candidates.items[middle] : NULL};
+}
+
+static outcome finish(search *s) {
+    memcpy(s->pairs, s->now, sizeof *s->now * (size_t)s->step);
+    s->count = s->step;
+    return ONE;
+}
+
+static outcome go_on(search *s) {
+    const wb_torch_pair *last = s->step ? &s->now[s->step - 1] : NULL;
+    wb_torch *t = s->torch;
+    wb_torch_node *model = t->model, *modules = t->modules;
+    const bool no_layer = !model || model->is_done, no_module = modules->is_done;
+    if (no_layer && no_module) return finish(s);
+    if (++s->steps > MOST_STEPS) return FAILED;
+    union {
+        const wb_torch_node *from;
+        wb_torch_node *to; /* the trees are the search's */
+    } layer = {.from = last ? last->layer : NULL}, module = {.from = last ? last->module : NULL};
+    wb_torch_node *open = open_of(module.to, modules);
+    const int64_t begin = s->candidates.count;
+    bool good = no_layer || push_next(s, open_of(layer.to, model));
+    const int64_t middle = s->candidates.count;
+    good = good && (no_module || push_next(s, open));
+    const int64_t end = s->candidates.count;
+    outcome result = good ? NONE : FAILED;
+    if (good) note_best(s, begin, middle, end);
+    for (int64_t i = begin; result == NONE && i < middle; i++)
+        result = try_layer(s, s->candidates.items[i], middle, end, open);
+    s->candidates.count = begin;
+    return result;
+}
+
+static outcome search_from_start(search *s, bool is_strict) {
+    s->is_strict = is_strict, s->steps = s->step = 0;
+    return go_on(s);
+}
+
+static bool make_room(search *s) {
+    wb_torch *t = s->torch;
+    s->capacity = t->module_count;
+    s->now = wb_torch_take(t, wb_bytes((int64_t)sizeof *s->now * (s->capacity + 1)));
+    s->pairs = wb_torch_take(t, wb_bytes((int64_t)sizeof *s->pairs * (s->capacity + 1)));
+    return s->now && s->pairs;
+}
+
+static void explain(const search *s, outcome result) {
+    if (wb_failed()) return;
+    if (result == EITHER)
+        wb_torch_fail_either(s->torch, s->layer, s->first, s->second);
+    else if (result == FAILED)
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: there are too many ways to bring the file's modules and the model's "
+                      "layers together; give rows for some of them (.rename)",
+                      s->torch->file->path);
+    else
+        wb_torch_fail(s->torch, s->best, s->best_next.layer, s->best_next.module);
+}
+
+const wb_torch_pair *wb_torch_match(wb_torch *t, int64_t *count) {
+    search s = {.torch = t};
+    outcome result = make_room(&s) ? search_from_start(&s, true) : FAILED;
+    if (result == NONE && !t->is_ordered) result = search_from_start(&s, false);
+    wb_release(s.candidates.items);
+    *count = s.count;
+    if (result == ONE) return s.pairs;
+    explain(&s, result);
+    return NULL;
+}

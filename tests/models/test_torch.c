@@ -1,0 +1,185 @@
+/* PyTorch's files without a table: which array of a file goes to which place of a model, and what
+ * is refused. That PyTorch's results come out: tests/formats/peers.py torch. */
+#include "formats/trees.h"
+
+#include "formats/flat.h"
+#include "models/torch.h"
+
+typedef struct row {
+    const char *name;
+    const char *model;
+    const char *arrays; /* "0.weight 3 4, 0.bias 4": in the file's order, or without one */
+    bool is_sorted;     /* the file does not keep it */
+    const char *rename;
+    const char *table; /* NULL: there is an error */
+    const char *error;
+} row;
+
+static const row rows[] = {
+    {"a Linear is transposed", "Dense(3 => 4)", "weight 3 4, bias 4", false, NULL,
+     "weight -> weight transpose\nbias -> bias\n", NULL},
+    {"modules come in order", "Chain(Dense(4 => 4), relu, Dense(4 => 4; bias=false))",
+     "b.weight 4 4, b.bias 4, a.weight 4 4", false, NULL,
+     "b.weight -> layers.1.weight transpose\nb.bias -> layers.1.bias\n"
+     "a.weight -> layers.3.weight transpose\n",
+     NULL},
+    {"numbers are an order, by value",
+     "Chain(Dense(4 => 4; bias=false), Dense(4 => 4; bias=false))",
+     "fc10.weight 4 4, fc2.weight 4 4", true, NULL,
+     "fc2.weight -> layers.1.weight transpose\nfc10.weight -> layers.2.weight transpose\n", NULL},
+    {"words are none", "Chain(Dense(4 => 4; bias=false), Dense(4 => 4; bias=false))",
+     "encoder.weight 4 4, decoder.weight 4 4", true, NULL, NULL,
+     "Dense(4 => 4; bias=false), layers.1 could be decoder or encoder, and this file does not keep "
+     "the order of the modules; give the right row of a rename table (.rename): "
+     "\"decoder.weight -> layers.1.weight transpose\" or \"encoder.weight -> layers.1.weight "
+     "transpose\""},
+    {"sizes tell words apart", "Chain(Dense(4 => 3; bias=false), Dense(3 => 4; bias=false))",
+     "encoder.weight 4 3, decoder.weight 3 4", true, NULL,
+     "encoder.weight -> layers.1.weight transpose\ndecoder.weight -> layers.2.weight transpose\n",
+     NULL},
+    {"names of the model tell words apart",
+     "Chain(encoder = Dense(4 => 4; bias=false), decoder = Dense(4 => 4; bias=false))",
+     "encoder.weight 4 4, decoder.weight 4 4", true, NULL,
+     "encoder.weight -> layers.encoder.weight transpose\n"
+     "decoder.weight -> layers.decoder.weight transpose\n",
+     NULL},
+    {"branches keep their names",
+     "Parallel(+, a = Dense(4 => 4; bias=false), b = Dense(4 => 4; bias=false))",
+     "b.weight 4 4, a.weight 4 4", false, NULL,
+     "b.weight -> layers.b.weight transpose\na.weight -> layers.a.weight transpose\n", NULL},
+    {"a row of the user comes first", "Chain(Dense(4 => 4; bias=false), Dense(4 => 4; bias=false))",
+     "encoder.weight 4 4, decoder.weight 4 4", true, "decoder.weight -> layers.2.weight transpose",
+     "decoder.weight -> layers.2.weight transpose\n"
+     "encoder.weight -> layers.1.weight transpose\n",
+     NULL},
+    {"counts are left out",
+     "Chain(Conv((3, 3), 2 => 4; bias=false), BatchNorm(4; track_stats=false))",
+     "conv.weight 3 3 2 4, bn.weight 4, bn.bias 4, bn.num_batches_tracked", false, NULL,
+     "bn.num_batches_tracked ->\nconv.weight -> layers.1.weight flip\n"
+     "bn.bias -> layers.2.β\nbn.weight -> layers.2.γ\n",
+     NULL},
+    {"branches may come in another order",
+     "Parallel(+, Dense(4 => 4; bias=false), Chain(Dense(4 => 5), Dense(5 => 4)))",
+     "a.weight 4 5, a.bias 5, b.weight 5 4, b.bias 4, c.weight 4 4", false, NULL,
+     "a.weight -> layers.2.layers.1.weight transpose\na.bias -> layers.2.layers.1.bias\n"
+     "b.weight -> layers.2.layers.2.weight transpose\nb.bias -> layers.2.layers.2.bias\n"
+     "c.weight -> layers.1.weight transpose\n",
+     NULL},
+    {"layers of a chain may not", "Chain(Dense(4 => 5; bias=false), Dense(5 => 4; bias=false))",
+     "a.weight 5 4, b.weight 4 5", false, NULL, NULL,
+     "layer 1 of the model, Dense(4 => 5; bias=false), layers.1, needs weight (4, 5), but module 1 "
+     "of the file, a, has weight (5, 4)"},
+    {"sizes differ", "Chain(Dense(784 => 48), Dense(48 => 10))",
+     "0.weight 784 48, 0.bias 48, classifier.weight 512 10, classifier.bias 10", false, NULL, NULL,
+     "torch.pt: layer 2 of the model, Dense(48 => 10), layers.2, needs weight (48, 10), bias (10), "
+     "but module 2 of the file, classifier, has weight (512, 10), bias (10)"},
+    {"a bias too many", "Dense(3 => 4; bias=false)", "weight 3 4, bias 4", false, NULL, NULL,
+     "needs weight (3, 4), but module 1 of the file, which has no name, has weight (3, 4), bias "
+     "(4)"},
+    {"a module too many", "Chain(Dense(3 => 4; bias=false))", "0.weight 3 4, 1.weight 4 4", false,
+     NULL, NULL, "module 2 of the file, 1, has weight (4, 4), but the model has only 1 layer"},
+    {"a layer too many", "Chain(Dense(3 => 4; bias=false), Dense(4 => 4; bias=false))",
+     "0.weight 3 4", false, NULL, NULL,
+     "layer 2 of the model, Dense(4 => 4; bias=false), layers.2, needs weight (4, 4), but the file "
+     "has only 1 module"},
+    {"both directions are one module",
+     "Bidirectional(RNN(2 => 3; bias=false), RNN(2 => 3; bias=false))",
+     "weight_ih_l0 2 3, weight_hh_l0 3 3, weight_ih_l0_reverse 2 3, weight_hh_l0_reverse 3 3", true,
+     NULL,
+     "weight_ih_l0 -> forward.cell.Wi transpose\nweight_hh_l0 -> forward.cell.Wh transpose\n"
+     "weight_ih_l0_reverse -> backward.cell.Wi transpose\n"
+     "weight_hh_l0_reverse -> backward.cell.Wh transpose\n",
+     NULL},
+    {"two layers are not two directions",
+     "Bidirectional(RNN(3 => 3; bias=false), RNN(3 => 3; bias=false))",
+     "weight_ih_l0 3 3, weight_hh_l0 3 3, weight_ih_l1 3 3, weight_hh_l1 3 3", false, NULL, NULL,
+     "needs weight_ih_l_reverse (3, 3), weight_hh_l_reverse (3, 3), but module 2"},
+    {"q, k and v need names", "MultiHeadAttention(4; nheads=2)",
+     "0.weight 4 4, 1.weight 4 4, 2.weight 4 4, 3.weight 4 4", false, NULL, NULL,
+     "needs in_proj_weight (4, 12), but module 2 of the file, 1, has weight (4, 4); queries, keys "
+     "and "
+     "values that are a module each need names that say so: q, query, to_q, q_proj"},
+    {"names in quotes", "Dense(3 => 4; bias=false)", "a b*.weight 3 4", false, NULL,
+     "\"a b*.weight\" -> weight transpose\n", NULL},
+};
+
+/* The file that the text describes. */
+static const float numbers[1024] = {0};
+
+static wb_file *file_of(const row *row) {
+    wb_file *file = wb_file_new("torch.pt");
+    wb_flat flat = {.entries = NULL};
+    char *text = wb_arena_text(&file->arena, row->arrays, strlen(row->arrays));
+    file->order = wb_arena_list(&file->arena, 16, sizeof *file->order);
+    for (char *save = NULL, *one = strtok_r(text, ",", &save); one;
+         one = strtok_r(NULL, ",", &save)) {
+        char *end = one + strlen(one);
+        while (*one == ' ') one++;
+        int64_t sizes[WB_MAX_DIMS];
+        int ndim = 0;
+        char *at = one;
+        while (at < end && !(at[0] == ' ' && at[1] >= '0' && at[1] <= '9')) at++;
+        for (char *next = at; next < end; ndim++) sizes[ndim] = strtoll(next, &next, 10);
+        *at = 0;
+        wb_record *r = data_of(&file->arena, WB_F32, ndim, sizes, numbers);
+        assert_true(wb_flat_add(&flat, (wb_flat_entry){.path = one, .record = r}));
+        if (!row->is_sorted) file->order[file->order_count++] = one;
+    }
+    file->root = wb_flat_nest(&flat, file);
+    assert_non_null(file->root);
+    wb_flat_release(&flat);
+    return file;
+}
+
+static void a_file_is_matched(void **state) {
+    const row *row = *state;
+    wb_layer *model = wb_parse(.text = row->model);
+    if (!model) fail_msg("%s", wb_error_message());
+    wb_file *file = file_of(row);
+    const char *table = wb_torch_rows(file, file->root, model, row->rename);
+    if (row->table && !table) fail_msg("%s", wb_error_message());
+    if (row->table) assert_string_equal(table, row->table);
+    if (!row->table) {
+        assert_null(table);
+        const bool could_be = strstr(row->error, " could be ") != NULL;
+        assert_error(could_be ? WB_ERROR_ARGUMENT : WB_ERROR_SHAPE, row->error);
+    }
+    wb_free(file), wb_free(model);
+}
+
+static void allocations_that_fail_are_errors(void **state) {
+    (void)state;
+    wb_layer *model = wb_parse(.text = "Chain(MultiHeadAttention(4; nheads=2), BatchNorm(4))");
+    wb_file *file = file_of(&(row){.arrays = "a.in_proj_weight 4 12, a.out_proj.weight 4 4, "
+                                             "b.weight 4, b.bias 4, b.running_mean 4, "
+                                             "b.running_var 4, b.num_batches_tracked"});
+    bool is_done = false;
+    for (int64_t n = 1; !is_done && n < 10000; n++) {
+        (void)wb_fail_allocation(n);
+        is_done = wb_torch_rows(file, file->root, model, "c -> d") != NULL;
+        (void)wb_fail_allocation(0);
+        if (!is_done) assert_error(WB_ERROR_MEMORY, "");
+    }
+    assert_true(is_done);
+    wb_free(file), wb_free(model);
+}
+
+static void an_unknown_library_is_refused(void **state) {
+    (void)state;
+    wb_layer *model = wb_dense(3, 4);
+    assert_int_equal(wb_load("x.pt", model, .from = "keras"), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "wb_load: .from must be \"torch\", got \"keras\"");
+    wb_free(model);
+}
+
+int main(void) {
+    enum { ROWS = sizeof rows / sizeof *rows };
+    static struct CMUnitTest matches[ROWS];
+    const struct CMUnitTest tests[] = {
+        TEST(allocations_that_fail_are_errors),
+        TEST(an_unknown_library_is_refused),
+    };
+    for (int i = 0; i < ROWS; i++) matches[i] = TEST_ROW(&rows[i], a_file_is_matched);
+    return cmocka_run_group_tests_name("rows", matches, NULL, NULL) +
+           cmocka_run_group_tests_name("PyTorch without a table", tests, NULL, NULL);
+}
