@@ -223,8 +223,8 @@ typedef struct wb_field {
      * there; or, with a star, what the names of its arrays become in the module of this layer:
      * "in_proj_* part 1/3" makes in_proj_weight of weight; | separates forms */
     const char *torch;
-    int rank;       /* order in text: rows with -1 come before those with 0, rows with 1 after */
-    int number;     /* of a VALUE: WB_NUMBERS_AT its address (weber/dtype.h); 0: anything */
+    int rank;   /* order in text: rows with -1 come before those with 0, rows with 1 after */
+    int number; /* of a VALUE: WB_NUMBERS_AT its address (weber/dtype.h); 0: anything */
 } wb_field;
 
 /* ---- the class of a struct ---- */

@@ -60,7 +60,7 @@ static PyObject *load(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     return with_path(args, wb_load_named_make);
 }
 
-/* _load_state(model, path, key, partial, rename): as wb_load. */
+/* _load_state(model, path, key, partial, rename, from): as wb_load. */
 static PyObject *load_state(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     (void)module, (void)nargs;
     if (!py_open()) return NULL;
@@ -70,6 +70,7 @@ static PyObject *load_state(PyObject *module, PyObject *const *args, Py_ssize_t 
     desc.key = py_text(args[2]);
     desc.partial = py_truth(args[3]);
     desc.rename = py_text(args[4]);
+    desc.from = py_text(args[5]);
     if (PyErr_Occurred()) return py_fail();
     PyThreadState *others = PyEval_SaveThread();
     const wb_status status = wb_load_make(desc);

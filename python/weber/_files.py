@@ -25,21 +25,22 @@ def save(path: Path, model: Any = None, **objects: Any) -> None:
     _weber._save(path, objects if is_arrays else _with_settings(objects))
 
 
-def load(path: Path, model: Any = None, *, key: Optional[str] = None, partial: bool = False, rename: Optional[str] = None, **objects: Any) -> Any:
+def load(path: Path, model: Any = None, *, key: Optional[str] = None, partial: bool = False, rename: Optional[str] = None,
+         from_: Optional[str] = None, **objects: Any) -> Any:
     """Loads into a model of the same structure; or, as save, into objects by name, which must exist. Without either, what the file
-    has: an array of .npy, else dicts and lists (load_tree)."""
+    has: an array of .npy, else dicts and lists (load_tree). from_="torch": PyTorch's names, whose places are found out."""
     path = os.fsdecode(path)
     if model is None and not objects:
         tree = _weber.load_tree(path)
         for name in key.split(".") if key else ():
             tree = tree[int(name) - 1] if isinstance(tree, list) else tree[name]
         return tree
-    if objects and (key is not None or partial or rename is not None):
-        raise TypeError("load: key, partial and rename are for a model alone")
+    if objects and (key is not None or partial or rename is not None or from_ is not None):
+        raise TypeError("load: key, partial, rename and from_ are for a model alone")
     if objects:
         _weber._load(path, {"model": model, **objects} if model is not None else objects)
     else:
-        _weber._load_state(model, path, key, partial, rename)
+        _weber._load_state(model, path, key, partial, rename, from_)
 
 
 def load_model(path: Path, key: Optional[str] = None, structure: Optional[str] = None) -> Layer:

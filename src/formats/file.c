@@ -275,14 +275,35 @@ const wb_record *wb_record_below(const wb_record *r, const char *path) {
     return r;
 }
 
-static void list_names(const wb_record *r, char *text, size_t size_bytes) {
-    size_t used = 0;
-    text[0] = 0;
-    for (int64_t i = 0; i < r->count && used < size_bytes - 32; i++) {
+/* How many bytes the two begin with in common. */
+static size_t common_bytes(const char *a, const char *b) {
+    size_t count = 0;
+    while (a[count] && a[count] == b[count]) count++;
+    return count;
+}
+
+/* The child from which the names are listed: the one that is most like the wanted name, and the one
+ * before it. */
+static int64_t first_listed(const wb_record *r, const char *wanted) {
+    enum { FEW = 8 };
+    int64_t best = 0;
+    size_t most = 0;
+    for (int64_t i = 0; r->names && r->count > FEW && i < r->count; i++) {
+        const size_t common = common_bytes(r->names[i], wanted);
+        if (common > most) most = common, best = i;
+    }
+    return best > 1 ? best - 1 : 0;
+}
+
+static void list_names(const wb_record *r, const char *wanted, char *text, size_t size_bytes) {
+    const int64_t first = first_listed(r, wanted);
+    size_t used = first ? (size_t)snprintf(text, size_bytes, "..., ") : 0;
+    text[used] = 0;
+    for (int64_t i = first; i < r->count && used < size_bytes - 32; i++) {
         const char *name = wb_record_name(r, i);
         const int length =
-            name ? snprintf(text + used, size_bytes - used, "%s%.80s", i ? ", " : "", name)
-                 : snprintf(text + used, size_bytes - used, "%s%lld", i ? ", " : "",
+            name ? snprintf(text + used, size_bytes - used, "%s%.80s", i > first ? ", " : "", name)
+                 : snprintf(text + used, size_bytes - used, "%s%lld", i > first ? ", " : "",
                             (long long)i + 1);
         if (length > 0) used += (size_t)length;
     }
@@ -300,7 +321,7 @@ const wb_record *wb_record_get(const wb_record *r, const char *path) {
             continue;
         }
         char names[400];
-        list_names(r, names, sizeof names);
+        list_names(r, rest, names, sizeof names);
         const int reached = rest > path ? (int)(rest - path) - 1 : 0; /* without its dot */
         return wb_fail_null(WB_ERROR_ARGUMENT, "there is no \"%s\"; %s%.*s%s has %s", path,
                             reached ? "\"" : "", reached ? reached : 2, reached ? path : "it",

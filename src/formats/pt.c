@@ -350,6 +350,24 @@ static wb_status keep_order(reader *r) {
     return WB_OK;
 }
 
+static bool has_tensors(const wb_record *r) {
+    for (int64_t i = 0; r->kind == WB_RECORD_MAP && i < r->count; i++)
+        if (r->children[i]->kind == WB_RECORD_ARRAY) return true;
+    return false;
+}
+
+/* Keeps the names of dictionaries in the dictionary, which the tree does not tell from parts of
+ * names. */
+static wb_status keep_parts(reader *r, const wb_record *value) {
+    wb_file *file = r->file;
+    if (value->kind != WB_RECORD_MAP) return WB_OK;
+    file->parts = wb_arena_list(&file->arena, value->count, sizeof *file->parts);
+    if (!file->parts) return wb_error_status();
+    for (int64_t i = 0; i < value->count; i++)
+        if (has_tensors(value->children[i])) file->parts[file->part_count++] = value->names[i];
+    return WB_OK;
+}
+
 /* A value of one byte, such as True, becomes a record with a path. */
 static void allow_values(const reader *r, int64_t pickle_bytes) {
     enum { BYTES_PER_BYTE = 512, MOST = 16 << 20 };
@@ -377,6 +395,7 @@ static wb_status read_value(reader *r) {
     }
     wb_status status = flatten(r, value, "");
     if (status == WB_OK) status = keep_order(r);
+    if (status == WB_OK) status = keep_parts(r, value);
     if (status != WB_OK) return status;
     r->file->root = wb_flat_nest(&r->flat, r->file);
     if (!r->file->root) return wb_error_status();

@@ -123,6 +123,8 @@ struct wb_file {
      * names are sorted, has lost */
     const char **order;
     int64_t order_count;
+    const char **parts; /* of such a format: the names of the dictionaries of arrays in the root */
+    int64_t part_count;
     const char *rename_note; /* what wb_rename noticed, for a warning; NULL: nothing */
 };
 

@@ -22,8 +22,9 @@ const char *wb_advice_on_sizes(const wb_record *r, const wb_array *x) {
 
 /* Adds a hint if all names begin with the same additional word, such as DataParallel's
  * "module.". */
-static bool advise_on_prefix(const wb_record *root, const char *path) {
-    for (int64_t i = 0; root->names && i < root->count; i++) {
+static bool advise_on_prefix(const wb_source *source, const char *path) {
+    const wb_record *root = source->root;
+    for (int64_t i = 0; root->names && !source->is_renamed && i < root->count; i++) {
         if (!wb_record_is_container(root->children[i]) || !wb_record_below(root->children[i], path))
             continue;
         wb_error_add("there is \"%.60s.%.80s\": the row %.60s.** -> ** in a rename table (.rename) "
@@ -36,58 +37,46 @@ static bool advise_on_prefix(const wb_record *root, const char *path) {
 
 /* ---- PyTorch ---- */
 
-/* The record that holds the first array below r, and its path; NULL: there is no array.
- * *counts_from_0: the path has a part "0", as only PyTorch's lists have. */
-static const wb_record *first_module(const wb_record *r, char path[WB_PATH_BYTES],
-                                     bool *counts_from_0) {
-    size_t used = 0;
-    *counts_from_0 = false;
-    while (r->names && r->count && r->children[0]->kind != WB_RECORD_ARRAY) {
-        const int length = snprintf(path + used, WB_PATH_BYTES - used, "%s.", r->names[0]);
-        if (length < 0 || (used += (size_t)length) >= WB_PATH_BYTES) return NULL;
-        *counts_from_0 = *counts_from_0 || strcmp(r->names[0], "0") == 0;
-        r = r->children[0];
-    }
-    path[used] = 0;
-    return r->names && r->count ? r : NULL;
-}
-
 static bool says_torch(const wb_file *file) {
     const wb_record *format = file->metadata ? wb_record_below(file->metadata, "format") : NULL;
     return format && format->kind == WB_RECORD_TEXT && strcmp(format->text, "pt") == 0;
 }
 
+/* Whether a path to a first array has a part "0", as only PyTorch's lists have. */
+static bool counts_from_0(const wb_record *r) {
+    for (; r->names && r->count; r = r->children[0])
+        if (strcmp(r->names[0], "0") == 0) return true;
+    return false;
+}
+
 static bool is_torch(const wb_source *s) {
-    char unused[WB_PATH_BYTES];
-    bool counts_from_0 = false;
-    for (int64_t i = 0; s->root->names && i < s->root->count && !counts_from_0; i++)
-        counts_from_0 =
-            strcmp(s->root->names[i], "0") == 0 ||
-            (first_module(s->root->children[i], unused, &counts_from_0) && counts_from_0);
-    return counts_from_0 || says_torch(s->file);
+    if (s->is_renamed) return false;
+    if (counts_from_0(s->root) || s->file->order_count || says_torch(s->file)) return true;
+    for (int64_t i = 0; s->root->names && i < s->root->count; i++)
+        if (counts_from_0(s->root->children[i])) return true;
+    return false;
 }
 
 void wb_advise_on_torch(const wb_source *source) {
     if (is_torch(source))
-        wb_error_add("the names look like PyTorch's: make the model by wb_parse, and map the names "
-                     "by a rename table, .rename (docs/files.md)");
+        wb_error_add("the names look like PyTorch's: make the model by wb_parse, and load it by "
+                     "wb_load with .from = \"torch\" (docs/files.md)");
 }
 
-/* The table's row for the place, where the file's first module has an array of its name. */
-void wb_advise_on_name(const wb_source *source, const char *path, const wb_array *place) {
-    char module[WB_PATH_BYTES];
-    bool unused;
-    if (advise_on_prefix(source->root, path) || !is_torch(source)) return;
-    const char *last = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
-    const wb_record *holder = first_module(source->root, module, &unused);
-    const wb_record *r = holder ? wb_record_below(holder, last) : NULL;
-    const bool is_turned = r && r->ndim == 2 && place->ndim == 2 &&
-                           r->sizes[0] == place->sizes[1] && r->sizes[1] == place->sizes[0];
-    if (r)
-        wb_error_add("the names look like PyTorch's: map them by a rename table, .rename, with the "
-                     "row \"%.60s%.30s -> %.40s%s\" and one for each other array (docs/files.md)",
-                     module, last, path, is_turned ? " transpose" : "");
-    else
-        wb_error_add("the names look like PyTorch's: map them to the model's by a rename table, "
-                     ".rename (docs/files.md)");
+void wb_advise_on_name(const wb_source *source, const char *path) {
+    if (source->is_renamed)
+        wb_error_add("these are the names after the rename table");
+    else if (!advise_on_prefix(source, path) && is_torch(source))
+        wb_error_add("the names look like PyTorch's: .from = \"torch\" finds out which is which "
+                     "(docs/files.md)");
+}
+
+void wb_advise_on_keys(const wb_file *file) {
+    char names[300];
+    size_t used = 0;
+    for (int64_t i = 0; i < file->part_count && used + 100 < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.80s", i ? ", " : "",
+                                 file->parts[i]);
+    if (file->part_count > 1)
+        wb_error_add("the file has several dictionaries of arrays, %s: .key chooses one", names);
 }

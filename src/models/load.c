@@ -244,7 +244,7 @@ static bool plan_place(wb_visitor *visitor, const wb_path *place, wb_array **slo
     if (l->is_left_out) return true;
     if (*slot && !r) r = absent_bias(l, place);
     if (*slot && !r) r = wb_record_find(l->source->file, l->source->root, there);
-    if (*slot && !r) wb_advise_on_name(l->source, there, *slot);
+    if (*slot && !r) wb_advise_on_name(l->source, there);
     if (*slot) return r && add_entry(l, path, slot, r);
     return !r || r->kind != WB_RECORD_ARRAY || add_entry(l, path, slot, r);
 }
@@ -298,8 +298,9 @@ static bool all_taken(extras *x, const wb_record *place, const wb_path *path) {
         return true;
     }
     (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "%s: the model has no array for %s %s; .partial leaves out such arrays",
-                  l->source->file->path, wb_origin_text(r, text), wb_sizes_text(r->ndim, r->sizes));
+                  "%s: the model has no array for %s%s%s; .partial leaves out such arrays",
+                  l->source->file->path, wb_origin_text(r, text), r->ndim ? " " : ", a number",
+                  r->ndim ? wb_sizes_text(r->ndim, r->sizes) : "");
     return false;
 }
 
@@ -424,7 +425,7 @@ static const char *table_of(wb_file *file, const wb_record *root, const wb_load_
 static wb_status load_from(const wb_load_desc *desc, const char *key, attempt *a) {
     wb_file *file = wb_open(desc->path);
     if (!file) return wb_error_status();
-    wb_source source = {file, wb_flux_look(wb_model_record(file, key)), "file"};
+    wb_source source = {file, wb_flux_look(wb_model_record(file, key)), "file", false};
     a->may_be_whole = !key && source.root && source.root != file->root;
     if (source.root && desc->from && !key) source.root = wb_torch_state_dict(source.root);
     const char *table = desc->rename;
@@ -432,7 +433,10 @@ static wb_status load_from(const wb_load_desc *desc, const char *key, attempt *a
         source.root = NULL;
     if (source.root && table) source.root = wb_rename(file, source.root, table);
     a->is_renamed = table && source.root;
+    source.is_renamed = a->is_renamed;
     const wb_status status = source.root ? load_source(&source, desc) : wb_error_status();
+    if (status != WB_OK && !key) wb_advise_on_keys(file);
+    if (status == WB_OK && desc->from) wb_torch_tell_assumed(file, desc->model);
     if (file->rename_note && status == WB_OK)
         wb_log_line(WB_LOG_WARN, "%s: %s", file->path, file->rename_note);
     else if (file->rename_note)
@@ -509,7 +513,7 @@ wb_status wb_load_from_make(wb_load_from_desc desc) {
     if (!file) return wb_error_status();
     const bool is_state = !file->map.bytes; /* an open file has its model at "model" */
     const wb_record *root = is_state ? file->root : wb_flux_look(wb_model_record(file, NULL));
-    const wb_source source = {file, root, "source"};
+    const wb_source source = {file, root, "source", false};
     const wb_status status = load_source(&source, &(wb_load_desc){.model = desc.model,
                                                                   .filter = desc.filter,
                                                                   .layers = desc.layers,
@@ -542,7 +546,7 @@ static bool is_state(const wb_record *r) {
 
 /* A list does not say which array is what: a new model gets them in order. */
 static wb_layer *model_of_list(wb_file *file, const wb_record *list, const char *text) {
-    const wb_source source = {file, list, "file"};
+    const wb_source source = {file, list, "file", false};
     wb_layer *model = wb_parse(.text = text);
     if (model && load_source(&source, &(wb_load_desc){.model = model}) == WB_OK) return model;
     wb_free(model);
@@ -561,7 +565,7 @@ static wb_layer *load_model(wb_file *file, const char *key, const char *text) {
     if (is_given && is_list_of_arrays(r)) return model_of_list(file, r, text);
     if (text || !is_state(r)) {
         wb_layer *model = wb_build(file, r == file->root ? "" : key ? key : "model", r, text);
-        const wb_source source = {file, r, "file"};
+        const wb_source source = {file, r, "file", false};
         if (!model && is_given) wb_advise_on_torch(&source);
         return model;
     }

@@ -9,6 +9,7 @@ typedef struct wb_source {
     const wb_file *file;   /* the file whose bytes the records use */
     const wb_record *root; /* where the model's paths begin */
     const char *noun;      /* for messages: "file" */
+    bool is_renamed;       /* the names are those that a table gave */
 } wb_source;
 
 /* Where the model is in the file: at key, or, NULL, at "model" or in all of it; NULL with an

@@ -257,16 +257,31 @@ static void note_pattern(const renamer *n, const wb_rename_row *row, const char 
     n->file->rename_note = wb_arena_text(&n->file->arena, text, (size_t)length);
 }
 
+static const char *last_part(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return dot ? dot + 1 : name;
+}
+
+/* The names of the file, those that end as the wanted one does first. */
+static void list_names(const renamer *n, const char *wanted, char *text, size_t size) {
+    size_t used = (size_t)snprintf(text, size, "%s", n->flat.count ? "" : "nothing");
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0; i < n->flat.count && used + 100 < size; i++) {
+            const char *name = old_name(&n->flat.entries[i]);
+            const bool is_like = strcmp(last_part(name), last_part(wanted)) == 0;
+            if (is_like != (pass == 0)) continue;
+            used += (size_t)snprintf(text + used, size - used, "%s%.80s", used ? ", " : "", name);
+        }
+}
+
 static bool check_rows(const renamer *n) {
-    char names[400] = "nothing";
-    size_t used = 0;
-    for (int64_t i = 0; i < n->flat.count && used + 100 < sizeof names; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.80s", i ? ", " : "",
-                                 old_name(&n->flat.entries[i]));
     for (int64_t i = 0; i < n->table.count; i++) {
         const wb_rename_row *row = &n->table.rows[i];
-        if (row->is_pattern && !row->is_used) note_pattern(n, row, names);
-        if (row->is_used || row->is_pattern) continue;
+        char names[400];
+        if (row->is_used) continue;
+        list_names(n, row->from, names, sizeof names);
+        if (row->is_pattern) note_pattern(n, row, names);
+        if (row->is_pattern) continue;
         if (is_taken(n, row->from)) {
             (void)wb_fail(
                 WB_ERROR_ARGUMENT,

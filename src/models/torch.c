@@ -75,20 +75,17 @@ static void put_pair(wb_torch *t, const wb_torch_pair *p) {
 
 /* ---- the table ---- */
 
-/* Matches, with the places of a tied array as modules of their own or as one. */
-static const wb_torch_pair *match(wb_torch *t, wb_layer *model, bool ties_are_once,
-                                  int64_t *count) {
-    t->ties_are_once = ties_are_once;
-    return wb_torch_read_model(t, model) ? wb_torch_match(t, count) : NULL;
-}
-
+/* Matches, with each place of a tied array as an array of the file; if that does not fit, all of
+ * them as one, as safetensors of other libraries have them. */
 static const wb_torch_pair *match_any(wb_torch *t, wb_layer *model, int64_t *count) {
-    const wb_torch_pair *pairs = match(t, model, false, count);
+    const wb_torch_pair *pairs = wb_torch_read_model(t, model) ? wb_torch_match(t, count) : NULL;
     if (pairs || wb_error_status() == WB_ERROR_MEMORY) return pairs;
     wb_error_aside first;
     wb_error_put_aside(&first);
-    pairs = match(t, model, true, count);
-    if (pairs && t->ties) return pairs;
+    t->ties_are_once = true;
+    const bool has_ties = wb_torch_read_model(t, model) && t->ties;
+    pairs = has_ties ? wb_torch_match(t, count) : NULL;
+    if (pairs) return pairs;
     wb_clear_error();
     wb_error_bring_back(&first);
     return NULL;

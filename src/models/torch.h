@@ -51,10 +51,12 @@ struct wb_torch_node {
     int64_t array_count, array_capacity;
     wb_torch_node **items;
     int64_t count, capacity;
-    /* of an item of NAMES: its name without the number at its end; NULL: it has no number */
+    /* of an item of NAMES: its name without the number at its end, which is NULL without one; and
+     * the item of the same word that must come before */
     const char *word;
     size_t word_bytes;
     int64_t number;
+    const wb_torch_node *before;
     int64_t at; /* of units of an ordered file: their place */
 
     /* of the search */
@@ -120,6 +122,9 @@ void wb_torch_fail(const wb_torch *t, int64_t step, const wb_torch_node *layer,
 /* Two modules could both be the layer. */
 void wb_torch_fail_either(const wb_torch *t, const wb_torch_node *layer, const wb_torch_node *first,
                           const wb_torch_node *second);
+
+/* Logs what the model says and the file does not, where libraries differ. */
+void wb_torch_tell_assumed(wb_file *file, wb_layer *model);
 
 /* torch.c: the text of a rename table for the arrays below root, that of the user first; in the
  * file's arena. NULL with the error recorded. */

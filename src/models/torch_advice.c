@@ -1,6 +1,7 @@
 /* Errors that say where a model and a PyTorch file differ, in the sizes that both sides print. */
 #include <string.h>
 
+#include "models/structure.h"
 #include "models/torch.h"
 
 /* "weight (48, 10), bias (10)" */
@@ -120,4 +121,28 @@ void wb_torch_fail_either(const wb_torch *t, const wb_torch_node *layer, const w
                       "modules; give the right row of a rename table (.rename): \"%s\" or \"%s\"",
                       t->file->path, own.data, name_of(first), name_of(second), a.data, b.data);
     wb_text_release(&a), wb_text_release(&b), wb_text_release(&own);
+}
+
+/* ---- what a file does not say ---- */
+
+static bool has_word(const char *text, const char *word) {
+    const size_t length = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)); at += length) {
+        const char next = at[length];
+        if (next != '_' && (next < 'a' || next > 'z')) return true;
+    }
+    return false;
+}
+
+void wb_torch_tell_assumed(wb_file *file, wb_layer *model) {
+    const char *text = wb_structure_text(model, &file->arena);
+    if (text && has_word(text, "gelu"))
+        wb_log_line(WB_LOG_WARN,
+                    "%s: the file does not say which gelu; the model's is PyTorch's gelu with "
+                    "approximate='tanh', and gelu_erf would be its default",
+                    file->path);
+    if (text && strstr(text, "Norm("))
+        wb_log_line(WB_LOG_INFO, "%s: the file does not say the eps of norms; the model's stay",
+                    file->path);
+    if (!text) wb_clear_error();
 }

@@ -111,25 +111,25 @@ static int by_name(const void *a, const void *b) {
     return strcmp(left->name, right->name);
 }
 
-/* The path of a record below r, or NULL. The depth is bounded by that of records. */
-static const char *path_to(wb_torch *t, const wb_record *r, const wb_record *wanted,
-                           const char *path) {
-    if (r == wanted) return path;
+/* Makes text, of which `used` bytes are there, the beginning of the paths below the wanted record.
+ * Recursive: no tree is deeper than WB_RECORD_DEPTH. */
+static bool find_path(const wb_record *r, const wb_record *wanted, char text[WB_RENAME_BYTES],
+                      size_t used) {
+    text[used] = 0;
+    if (r == wanted) return true;
     for (int64_t i = 0; r->kind == WB_RECORD_MAP && i < r->count; i++) {
-        char text[WB_RENAME_BYTES];
-        if (r->children[i]->kind != WB_RECORD_MAP) continue;
-        (void)snprintf(text, sizeof text, "%s%s.", path, r->names[i]);
-        const char *found = path_to(t, r->children[i], wanted, text);
-        if (found) return found == text ? wb_arena_text(&t->arena, text, strlen(text)) : found;
+        const size_t room = WB_RENAME_BYTES - used, length = strlen(r->names[i]) + 1;
+        if (r->children[i]->kind != WB_RECORD_MAP || length >= room) continue;
+        (void)snprintf(text + used, room, "%s.", r->names[i]);
+        if (find_path(r->children[i], wanted, text, used + length)) return true;
     }
-    return NULL;
+    return false;
 }
 
 /* Gives the entries their places in the file's order; false if not all of them are in it. */
-static bool set_order(wb_torch *t, list *l, const wb_record *root) {
-    const wb_file *file = t->file;
-    const char *before = file->order_count ? path_to(t, file->root, root, "") : NULL;
-    if (!before) return false;
+static bool set_order(const wb_file *file, list *l, const wb_record *root) {
+    char before[WB_RENAME_BYTES];
+    if (!file->order_count || !find_path(file->root, root, before, 0)) return false;
     const size_t length = strlen(before);
     if (l->count) qsort(l->entries, (size_t)l->count, sizeof *l->entries, by_name);
     for (int64_t i = 0; i < l->count; i++) l->entries[i].at = -1;
@@ -203,6 +203,20 @@ static void set_number(wb_torch_node *node) {
     node->number = strtoll(node->name + length - digits, NULL, 10);
 }
 
+/* Adds an item, and finds the one of the same word that comes before: names are sorted, so that it
+ * is near. */
+static bool add_item(wb_torch *t, wb_torch_node *node, wb_torch_node *item) {
+    enum { MOST_BETWEEN = 100 };
+    const int64_t last = node->count - 1;
+    for (int64_t i = last; item->word && !item->before && i >= 0 && i > last - MOST_BETWEEN; i--) {
+        const wb_torch_node *other = node->items[i];
+        if (other->word && other->word_bytes == item->word_bytes &&
+            memcmp(other->word, item->word, item->word_bytes) == 0)
+            item->before = other;
+    }
+    return wb_torch_add(t, node, item);
+}
+
 /* The node at the path, made where it is not there; units come sorted, so that it can only be the
  * last item of its parent. */
 static wb_torch_node *node_at(wb_torch *t, const char *path) {
@@ -215,8 +229,8 @@ static wb_torch_node *node_at(wb_torch *t, const char *path) {
         if (!is_it) {
             const char *name = wb_arena_text(&t->arena, at, length);
             last = name ? wb_torch_node_new(t, WB_TORCH_NAMES, name) : NULL;
-            if (!last || !wb_torch_add(t, node, last)) return NULL;
-            set_number(last);
+            if (last) set_number(last);
+            if (!last || !add_item(t, node, last)) return NULL;
         }
         node = last;
         at += length + (at[length] == '.');
@@ -230,7 +244,9 @@ static bool make_tree(wb_torch *t, wb_torch_node **units, int64_t count) {
     if (count) qsort(units, (size_t)count, sizeof *units, t->is_ordered ? by_place : by_path);
     for (int64_t i = 0; i < count; i++) {
         wb_torch_node *node = t->is_ordered ? t->modules : node_at(t, units[i]->path);
-        if (!node || !wb_torch_add(t, node, units[i])) return false;
+        const bool good =
+            node && (t->is_ordered ? wb_torch_add(t, node, units[i]) : add_item(t, node, units[i]));
+        if (!good) return false;
     }
     t->module_count = count;
     return true;
@@ -254,7 +270,7 @@ static bool make_modules(wb_torch *t, list *l) {
 bool wb_torch_read_file(wb_torch *t, const wb_record *root) {
     list l = {.count = 0};
     bool good = add_entries(t, &l, root, "") && wb_text_status(&t->table) == WB_OK;
-    t->is_ordered = good && set_order(t, &l, root);
+    t->is_ordered = good && set_order(t->file, &l, root);
     good = good && !wb_failed() && make_modules(t, &l);
     wb_release(l.entries);
     return good;

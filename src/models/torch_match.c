@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "models/torch.h"
 
-enum { MOST_STEPS = 1 << 20 }; /* of the search; more are as good as no end */
+enum { MOST_TRIES = 1 << 24 }; /* of the search; more are as good as no end */
 
 typedef struct nodes {
     wb_torch_node **items;
@@ -21,7 +21,7 @@ typedef struct search {
     nodes candidates;     /* a stack */
     wb_torch_pair *pairs; /* of the last solution */
     wb_torch_pair *now;   /* of this try */
-    int64_t count, capacity, step, steps;
+    int64_t count, capacity, step, tries;
     int64_t best; /* the most pairs that were found, and what came next */
     wb_torch_pair best_next;
     wb_torch_node *layer, *first, *second; /* what could be either */
@@ -36,25 +36,13 @@ static bool push(search *s, wb_torch_node *node) {
     return true;
 }
 
-/* Of items of one word the one with the smallest number comes first. */
-static bool must_wait(const wb_torch_node *node, const wb_torch_node *item) {
-    for (int64_t i = 0; item->word && i < node->count; i++) {
-        const wb_torch_node *other = node->items[i];
-        if (other->is_done || !other->word || other->number >= item->number) continue;
-        if (other->word_bytes == item->word_bytes &&
-            memcmp(other->word, item->word, item->word_bytes) == 0)
-            return true;
-    }
-    return false;
-}
-
 /* Pushes the units below the node that may come next. */
 static bool push_next(search *s, wb_torch_node *node) {
     if (node->kind == WB_TORCH_UNIT) return push(s, node);
     if (node->kind == WB_TORCH_EITHER && node->chosen) return push_next(s, node->chosen);
     for (int64_t i = 0; i < node->count; i++) {
         wb_torch_node *item = node->items[i];
-        if (item->is_done || (node->kind == WB_TORCH_NAMES && must_wait(node, item))) continue;
+        if (item->is_done || (item->before && !item->before->is_done)) continue;
         if (!push_next(s, item)) return false;
         if (node->kind == WB_TORCH_SEQUENCE) break;
     }
@@ -207,13 +195,7 @@ static bool fits(const wb_torch_node *layer, const wb_torch_node *module) {
 static bool goes_on(const wb_torch_node *module, const wb_torch_node *open) {
     const wb_torch_node *item = module;
     while (item->parent && item->parent != open) item = item->parent;
-    for (int64_t i = 0; item->word && i < open->count; i++) {
-        const wb_torch_node *other = open->items[i];
-        if (other->is_done && other->word && other->word_bytes == item->word_bytes &&
-            memcmp(other->word, item->word, item->word_bytes) == 0)
-            return true;
-    }
-    return false;
+    return item->before != NULL;
 }
 
 /* An Embedding's weight has the sizes of a Linear's, such as the last one of a language model. */
@@ -298,7 +280,6 @@ static outcome go_on(search *s) {
     wb_torch_node *model = t->model, *modules = t->modules;
     const bool no_layer = !model || model->is_done, no_module = modules->is_done;
     if (no_layer && no_module) return finish(s);
-    if (++s->steps > MOST_STEPS) return FAILED;
     union {
         const wb_torch_node *from;
         wb_torch_node *to; /* the trees are the search's */
@@ -309,7 +290,8 @@ static outcome go_on(search *s) {
     const int64_t middle = s->candidates.count;
     good = good && (no_module || push_next(s, open));
     const int64_t end = s->candidates.count;
-    outcome result = good ? NONE : FAILED;
+    s->tries += (end - middle) * (middle - begin) + 1;
+    outcome result = good && s->tries < MOST_TRIES ? NONE : FAILED;
     if (good) note_best(s, begin, middle, end);
     for (int64_t i = begin; result == NONE && i < middle; i++)
         result = try_layer(s, s->candidates.items[i], middle, end, open);
@@ -318,7 +300,7 @@ static outcome go_on(search *s) {
 }
 
 static outcome search_from_start(search *s, bool is_strict) {
-    s->is_strict = is_strict, s->steps = s->step = 0;
+    s->is_strict = is_strict, s->tries = s->step = 0;
     return go_on(s);
 }
 

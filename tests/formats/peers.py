@@ -549,6 +549,8 @@ whole = {"model": model.state_dict(), "t": tensors, "half": w.bfloat16(), "epoch
 torch.save(whole, folder + "/whole.pt")
 torch.save(whole, folder + "/whole.pth", pickle_protocol=4)
 torch.save(model, folder + "/object.pt")
+torch.save({"encoder": nn.Linear(3, 4).state_dict(), "decoder": nn.Linear(3, 4).state_dict(), "epoch": 3}, folder + "/two.pt")
+torch.save({"state_dict": nn.DataParallel(nn.Linear(3, 4)).state_dict(), "optimizer": {"mean": w}}, folder + "/checkpoint.pt")
 """
 
 
@@ -569,6 +571,17 @@ def check_torch_files(folder):
         demand(line in shown, "weber show does not say", line, "\n" + shown)
     result = subprocess.run([BUILD / "bin/weber", "show", folder / "object.pt"], capture_output=True, text=True)
     demand("an object of torch.nn.modules.container.Sequential is not read" in result.stderr, result.stderr)
+
+    def convert(name, *more):
+        command = [BUILD / "bin/weber", "convert", folder / name, folder / "linear.safetensors", "--structure=Dense(3 => 4)", "--from=torch", *more]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    result = convert("two.pt")
+    demand("several dictionaries of arrays, encoder, decoder: .key chooses one" in result.stderr, result.stderr)
+    result = convert("two.pt", "--model=decoder")
+    demand(result.stdout == "weight -> weight transpose\nbias -> bias\n", result.stderr, result.stdout)
+    result = convert("checkpoint.pt")
+    demand(result.stdout == "module.weight -> weight transpose\nmodule.bias -> bias\n", result.stderr, result.stdout)
 
 
 def demand_without_table(folder, name, more):

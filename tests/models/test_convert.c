@@ -310,7 +310,7 @@ static void a_prefix_of_all_names_is_told(void **state) {
     wb_free(model);
 }
 
-/* The hint of the first place is the row that its array needs. */
+/* The hint says what finds the names out, and is silent where a table was given. */
 static void names_of_pytorch_are_told(void **state) {
     (void)state;
     const char *path = path_of("torch.npz"), *deep = path_of("deep.npz");
@@ -319,19 +319,23 @@ static void names_of_pytorch_are_told(void **state) {
     assert_int_equal(wb_save_named(path, {"0.weight", w}, {"0.bias", b}), WB_OK);
     assert_int_equal(wb_save_named(deep, {"body.0.conv.kernel", w}, {"body.2.bias", b}), WB_OK);
     assert_int_equal(wb_load(path, model), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT,
-                 "there is no \"layers.1.weight\"; it has 0; the names look like PyTorch's: map "
-                 "them by a rename table, .rename, with the row \"0.weight -> layers.1.weight "
-                 "transpose\" and one for each other array (docs/files.md)");
+    assert_error(
+        WB_ERROR_ARGUMENT,
+        "there is no \"layers.1.weight\"; it has 0; the names look like PyTorch's: .from = "
+        "\"torch\" finds out which is which (docs/files.md)");
+    assert_int_equal(wb_load(path, model, .from = "torch"), WB_OK);
+    assert_int_equal(wb_load(path, model, .rename = "0.** -> lay.1.**"), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "it has lay; these are the names after the rename table");
+    assert_null(strstr(wb_error_message(), "PyTorch"));
     assert_int_equal(wb_load(path, model,
                              .rename = "0.weight -> layers.1.weight transpose\n"
                                        "*.bias -> layers.*+1.bias"),
                      WB_OK);
     assert_int_equal(wb_load(deep, model), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "the names look like PyTorch's: map them to the model's");
+    assert_error(WB_ERROR_ARGUMENT, "the names look like PyTorch's: .from = \"torch\"");
     assert_null(wb_load_model_as(path, NULL, "Chain(Dense(3 => 2))"));
     assert_error(WB_ERROR_FORMAT,
-                 "the names look like PyTorch's: make the model by wb_parse, and map the names");
+                 "the names look like PyTorch's: make the model by wb_parse, and load it by");
     assert_int_equal(wb_save_named(path, {"layers.1.w", w}), WB_OK);
     assert_int_equal(wb_load(path, model), WB_ERROR_ARGUMENT);
     assert_null(strstr(wb_error_message(), "PyTorch"));

@@ -285,8 +285,8 @@ typedef struct tree_row {
 
 static const tree_row tree_rows[] = {
     {"a name that is not there", "0.weight -> a\n\n5.weight -> b", WB_ERROR_ARGUMENT,
-     "torch.npz: rename table, line 3: there is no \"5.weight\" in the file; there is 0.bias, "
-     "0.weight, 3.weight"},
+     "torch.npz: rename table, line 3: there is no \"5.weight\" in the file; there is "
+     "0.weight, 3.weight, 0.bias"},
     {"a row that comes too late", "*.bias -> b.*\n0.bias -> c", WB_ERROR_ARGUMENT,
      "torch.npz: rename table, line 2: an earlier row, with another left side, takes \"0.bias\""},
     {"two names that become one", "*.weight -> w.*\n0.bias -> w.0", WB_ERROR_ARGUMENT,
