@@ -342,3 +342,14 @@ def test_rule(name):
         their_optimiser.step()
     close(model["weight"], weight, 1e-6)
     close(model["bias"], bias, 1e-6)
+
+
+def test_weights_load_without_a_table(tmp_path):
+    module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    torch.save(module.state_dict(), tmp_path / "linear.pt")
+    model = wb.Chain(wb.Dense(3, 4, wb.relu), wb.Dense(4, 2))
+    wb.load(tmp_path / "linear.pt", model, from_="torch")
+    x = torch.randn(5, 3)
+    close(model(wb.array(x.tolist())), module(x), 1e-6)
+    with pytest.raises(wb.ShapeError, match=r"layer 1 of the model, Dense\(2 => 4\), needs weight \(4, 2\)"):
+        wb.load(tmp_path / "linear.pt", wb.Dense(2, 4), from_="torch")

@@ -6,7 +6,8 @@
 #include "base/memory.h"
 #include "models/torch.h"
 
-enum { MOST_TRIES = 1 << 24 }; /* of the search; more are as good as no end */
+/* Of the search: more tries are as good as no end; each module takes some of the stack. */
+enum { MOST_TRIES = 1 << 22, MOST_MODULES = 1 << 13 };
 
 typedef struct nodes {
     wb_torch_node **items;
@@ -114,16 +115,6 @@ static bool is_named(const wb_torch_node *node, const char *path) {
     return is_part(path, node->name) || is_part(path, node->torch);
 }
 
-/* The module has the name of a branch beside the layer's own. */
-static bool is_of_another(const wb_torch_node *layer, const char *path) {
-    for (const wb_torch_node *n = layer; n->parent; n = n->parent) {
-        if (n->parent->kind != WB_TORCH_BRANCHES || is_named(n, path)) continue;
-        for (int64_t i = 0; i < n->parent->count; i++)
-            if (n->parent->items[i] != n && is_named(n->parent->items[i], path)) return true;
-    }
-    return false;
-}
-
 static int count_names(const wb_torch_node *layer, const char *path) {
     int count = 0;
     for (const wb_torch_node *n = layer; n->parent; n = n->parent)
@@ -185,10 +176,31 @@ static bool has_arrays(const wb_torch_node *layer, const wb_torch_node *module) 
     return true;
 }
 
+/* A unit of the branch has such arrays, too. */
+static bool may_be_in(const wb_torch_node *branch, const wb_torch_node *module) {
+    if (branch->kind == WB_TORCH_UNIT) return has_arrays(branch, module);
+    for (int64_t i = 0; i < branch->count; i++)
+        if (may_be_in(branch->items[i], module)) return true;
+    return false;
+}
+
+/* The module has the name of a branch beside the layer's own, where it could be as well. */
+static bool is_of_another(const wb_torch_node *layer, const wb_torch_node *module) {
+    for (const wb_torch_node *n = layer; n->parent; n = n->parent) {
+        if (n->parent->kind != WB_TORCH_BRANCHES || is_named(n, module->path)) continue;
+        for (int64_t i = 0; i < n->parent->count; i++) {
+            const wb_torch_node *other = n->parent->items[i];
+            if (other != n && is_named(other, module->path) && may_be_in(other, module))
+                return true;
+        }
+    }
+    return false;
+}
+
 static bool fits(const wb_torch_node *layer, const wb_torch_node *module) {
     const char head = layer->head ? wb_torch_head(module->path) : 0;
     if (layer->head && head != (layer->head == 'o' ? 0 : layer->head)) return false;
-    return has_arrays(layer, module) && !is_of_another(layer, module->path);
+    return has_arrays(layer, module) && !is_of_another(layer, module);
 }
 
 /* A module whose word has begun already goes on, layer2 after layer1. */
@@ -306,6 +318,13 @@ static outcome search_from_start(search *s, bool is_strict) {
 
 static bool make_room(search *s) {
     wb_torch *t = s->torch;
+    if (t->module_count > MOST_MODULES) {
+        (void)wb_fail(WB_ERROR_UNSUPPORTED,
+                      "%s: the file has %lld modules; at most %d are matched, so give a rename "
+                      "table (.rename)",
+                      t->file->path, (long long)t->module_count, MOST_MODULES);
+        return false;
+    }
     s->capacity = t->module_count;
     s->now = wb_torch_take(t, wb_bytes((int64_t)sizeof *s->now * (s->capacity + 1)));
     s->pairs = wb_torch_take(t, wb_bytes((int64_t)sizeof *s->pairs * (s->capacity + 1)));
@@ -316,13 +335,11 @@ static void explain(const search *s, outcome result) {
     if (wb_failed()) return;
     if (result == EITHER)
         wb_torch_fail_either(s->torch, s->layer, s->first, s->second);
-    else if (result == FAILED)
-        (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "%s: there are too many ways to bring the file's modules and the model's "
-                      "layers together; give rows for some of them (.rename)",
-                      s->torch->file->path);
     else
         wb_torch_fail(s->torch, s->best, s->best_next.layer, s->best_next.module);
+    if (result == FAILED)
+        wb_error_add("this is as far as the search came; there are too many ways to go on, so give "
+                     "rows for some of the modules (.rename)");
 }
 
 const wb_torch_pair *wb_torch_match(wb_torch *t, int64_t *count) {

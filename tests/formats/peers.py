@@ -582,6 +582,10 @@ def check_torch_files(folder):
     demand(result.stdout == "weight -> weight transpose\nbias -> bias\n", result.stderr, result.stdout)
     result = convert("checkpoint.pt")
     demand(result.stdout == "module.weight -> weight transpose\nmodule.bias -> bias\n", result.stderr, result.stdout)
+    result = convert("linear.pt", f"--check={folder / 'linear.npz'}")
+    demand(result.returncode == 0 and "the largest difference is" in result.stdout, result.stderr, result.stdout)
+    result = convert("two.pt", "--model=decoder", f"--check={folder / 'linear.npz'}")
+    demand(result.returncode == 1 and "the model's results are not y" in result.stderr, result.stderr, result.stdout)
 
 
 def demand_without_table(folder, name, more):

@@ -52,6 +52,7 @@ MODULES = {
     "encoder_of_two": ("nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 12, norm_first=True, activation='gelu', batch_first=True), 2, nn.LayerNorm(8))",
                        "Chain(ENCODER(True), ENCODER(True), LayerNorm(8))", [(5, 3, 8)]),
     "gpt": ("GPT(8, 2, 2)", "Chain(Embedding(7 => 8), PositionEmbedding(5 => 8), GPT, GPT, LayerNorm(8), Dense(8 => 7; bias=false))", [(7, 3, 5)]),
+    "bert": ("nn.Sequential(BertLayer(8, 2, 12), BertLayer(8, 2, 12))", "Chain(ENCODER(False), ENCODER(False))", [(3, 5, 8)]),
     "lenet": ("nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 5), nn.Tanh(), nn.Linear(5, 5), nn.Linear(5, 5))",
               "Chain(Conv((3, 3), 1 => 3), BatchNorm(3, relu), MaxPool((2, 2)), flatten, Dense(36 => 5, tanh), Dense(5 => 5), Dense(5 => 5))", [(4, 1, 8, 10)]),
     "names": ("Steps(conv1=nn.Conv2d(1, 4, 3), bn1=nn.BatchNorm2d(4), conv2=nn.Conv2d(4, 4, 3), bn2=nn.BatchNorm2d(4), flat=nn.Flatten(), fc1=nn.Linear(96, 6), fc2=nn.Linear(6, 6), fc10=nn.Linear(6, 6))",
@@ -159,11 +160,32 @@ if __name__ == "__main__":
                 q, k, v = self.qkv(x).chunk(3, -1)
             else:
                 q, k, v = self.query(x), self.key(x), self.value(x)
-            q, k, v = (a.unflatten(-1, (self.heads, -1)).transpose(1, 2) for a in (q, k, v))
-            scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
-            if self.is_causal:
-                scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1).bool(), float("-inf"))
-            return self.proj((scores.softmax(-1) @ v).transpose(1, 2).flatten(-2))
+            return self.proj(attend(q, k, v, self.heads, self.is_causal))
+
+    def attend(q, k, v, heads, is_causal=False):
+        q, k, v = (a.unflatten(-1, (heads, -1)).transpose(1, 2) for a in (q, k, v))
+        scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+        if is_causal:
+            scores = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1).bool(), float("-inf"))
+        return (scores.softmax(-1) @ v).transpose(1, 2).flatten(-2)
+
+    class BertLayer(nn.Module):
+        """The names of Hugging Face's."""
+
+        def __init__(self, size, heads, hidden):
+            super().__init__()
+            self.heads = heads
+            output = {"dense": nn.Linear(size, size), "LayerNorm": nn.LayerNorm(size)}
+            self.attention = nn.ModuleDict({"self": nn.ModuleDict({name: nn.Linear(size, size) for name in ("query", "key", "value")}), "output": nn.ModuleDict(output)})
+            self.intermediate = nn.ModuleDict({"dense": nn.Linear(size, hidden)})
+            self.output = nn.ModuleDict({"dense": nn.Linear(hidden, size), "LayerNorm": nn.LayerNorm(size)})
+
+        def forward(self, x):
+            heads, output = self.attention["self"], self.attention["output"]
+            y = attend(heads["query"](x), heads["key"](x), heads["value"](x), self.heads)
+            x = output["LayerNorm"](x + output["dense"](y))
+            y = self.output["dense"](nn.functional.gelu(self.intermediate["dense"](x)))
+            return self.output["LayerNorm"](x + y)
 
     class Block(nn.Module):
         def __init__(self, size, heads):

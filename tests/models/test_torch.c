@@ -99,6 +99,16 @@ static const row rows[] = {
      "needs in_proj_weight (4, 12), but module 2 of the file, 1, has weight (4, 4); queries, keys "
      "and "
      "values that are a module each need names that say so: q, query, to_q, q_proj"},
+    {"a tied array is once in the file",
+     "Chain(Embedding(7 => 4), Dense(4 => 7; bias=false))\n"
+     "layers.2.weight = transpose(layers.1.weight)",
+     "wte.weight 4 7", true, NULL,
+     "wte.weight -> layers.1.weight\nwte.weight -> layers.2.weight transpose\n", NULL},
+    {"or in each place",
+     "Chain(Embedding(7 => 4), Dense(4 => 7; bias=false))\n"
+     "layers.2.weight = transpose(layers.1.weight)",
+     "wte.weight 4 7, lm_head.weight 4 7", true, NULL,
+     "wte.weight -> layers.1.weight\nlm_head.weight -> layers.2.weight transpose\n", NULL},
     {"names in quotes", "Dense(3 => 4; bias=false)", "a b*.weight 3 4", false, NULL,
      "\"a b*.weight\" -> weight transpose\n", NULL},
 };

@@ -42,6 +42,10 @@ static const char help[] =
     "the order,\n"
     "                    the names and the sizes of its modules, and printed; those of --rename "
     "come first\n"
+    "  --check=FILE      for a model: FILE (.npz) has an input x (or x1, x2) and the result y, as "
+    "PyTorch gave them in\n"
+    "                    eval mode; the largest difference is printed, and without agreement OUT "
+    "is not written\n"
     "  --help            this text\n"
     "\n"
     "Exit status: 0, 1 after an error, 2 for a command line that is not understood.\n";
@@ -102,13 +106,17 @@ static int convert(const char *from, const char *to, const char *table) {
 
 /* What the command line says of a model. */
 typedef struct request {
-    const char *key, *structure, *table, *library;
+    const char *key, *structure, *table, *library, *check;
 } request;
 
 static void print_table(const char *from, const request *r, wb_layer *model, const char *rename) {
     wb_file *file = wb_open(from);
     const char *rows = file ? wb_torch_table(file, r->key, model, rename) : NULL;
-    if (rows) (void)fputs(rows, stdout);
+    for (const char *end; rows && *rows; rows = *end ? end + 1 : end) {
+        end = rows + strcspn(rows, "\n");
+        put_plain_to(stdout, rows, (size_t)(end - rows));
+        (void)putchar('\n');
+    }
     wb_free(file);
 }
 
@@ -129,10 +137,11 @@ static int convert_model(const char *from, const char *to, const request *r) {
     char *rename = r->table ? read_text(r->table) : NULL;
     if (r->table && !rename) return 1;
     wb_layer *model = build(from, r, rename);
-    if (model) (void)wb_save_named(to, {r->key ? r->key : "model", model});
+    const bool good = model && (!r->check || tool_check(r->check, model));
+    if (good) (void)wb_save_named(to, {r->key ? r->key : "model", model});
     wb_free(model);
     free(rename);
-    return wb_report("weber convert");
+    return wb_report("weber convert") || !good;
 }
 
 int tool_convert(int count, char **arguments) {
@@ -140,6 +149,7 @@ int tool_convert(int count, char **arguments) {
                                             {"model", optional_argument, NULL, 'm'},
                                             {"structure", required_argument, NULL, 's'},
                                             {"from", required_argument, NULL, 'f'},
+                                            {"check", required_argument, NULL, 'c'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     request r = {.key = NULL};
@@ -148,12 +158,15 @@ int tool_convert(int count, char **arguments) {
         if (letter == 'r') r.table = optarg;
         if (letter == 's') r.structure = optarg;
         if (letter == 'f') r.library = optarg;
+        if (letter == 'c') r.check = optarg;
         if (letter == 'm') r.key = optarg ? optarg : "model";
     }
     if (count + 1 - optind != 2)
         return tool_wrong_count(help, "convert", "two files, IN and OUT", count + 1 - optind);
     if (r.table && r.key && !r.structure)
         return tool_wrong(help, "convert: --rename and --model exclude each other");
+    if (r.check && !r.key && !r.structure)
+        return tool_wrong(help, "convert: --check needs --model or --structure");
     if (r.library && !r.structure)
         return tool_wrong(help, "convert: --from needs --structure, the layers of the model");
     const char *from = arguments[optind - 1], *to = arguments[optind];

@@ -16,6 +16,10 @@ int tool_run(int count, char **arguments);
 int tool_ranks(int count, char **arguments);
 int tool_profile(int count, char **arguments);
 
+/* Whether the model makes y of the file's x, or of x1, x2, ...; prints the difference, or why not. */
+struct wb_layer;
+bool tool_check(const char *path, struct wb_layer *model);
+
 /* A command's own help, on stdout where it was asked for (--help), else on stderr; the exit
  * status. */
 int tool_help(const char *help, bool is_asked);
