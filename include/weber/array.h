@@ -82,9 +82,9 @@ WB_API wb_status wb_scope_close(void);
 WB_API wb_array *wb_keep(wb_array *x);
 
 /* Releases anything of Weber's: an array, model, optimiser, loader, gradients, tree. NULL is fine.
- * An array that was neither kept nor taken leaves its scope early. Called on another thread than
- * the object's own, it leaves the release to the object's thread, which does it when it next opens
- * a scope or calls wb_free. */
+ * An array that was neither kept nor taken is released before its scope closes. Called on another
+ * thread than the object's own, it leaves the release to the object's thread, which does it when it
+ * next opens a scope or calls wb_free. */
 WB_API void wb_free(void *object);
 
 /* ---- references of other languages ----
@@ -141,7 +141,7 @@ WB_API wb_array *wb_full_make(wb_dtype dtype, double value, int ndim, const int6
 
 /* A number without dimensions. wb_scalar has the given type; wb_number is weak: it takes the type
  * of the array that it is combined with, by the rule at the top of weber/ops.h. wb_whole_number is
- * wb_number up to 2^53, in both directions, and beyond it, where doubles have gaps, an i64. */
+ * wb_number for integers from -2^53 to 2^53, and an i64 for others, which a double may round. */
 #define wb_scalar(dtype, value) wb_scalar(WB_DTYPE(dtype), value)
 WB_API wb_array *(wb_scalar)(wb_dtype dtype, double value);
 WB_API wb_array *wb_number(double value);
@@ -282,7 +282,7 @@ WB_API int64_t wb_count(const wb_array *x);         /* number of elements */
  * process. Returns what held before. */
 WB_API bool wb_sizes_slowest_first(bool slowest_first);
 
-/* ---- views: no data is copied where strides can say it ---- */
+/* ---- views: no data is copied if strides can express the result ---- */
 
 /* The same elements in other sizes; one size may be -1: it is computed from the others. */
 #define wb_reshape(x, ...) wb_reshape_make(x, WB_INTS(__VA_ARGS__))

@@ -76,7 +76,7 @@ typedef struct wb_attention_call {
     int64_t q_strides[2], k_strides[2], v_strides[2];
 } wb_attention_call;
 
-/* So that 8 halves can be loaded at once. */
+/* The leading dimension of these arrays, so that 8 numbers of 16 bits can be loaded at once. */
 static inline int64_t wb_attention_leading(int64_t keys) { return (keys + 7) / 8 * 8; }
 
 /* What is read at a place outside of x. */

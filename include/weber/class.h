@@ -55,7 +55,7 @@ typedef struct wb_layer {
     void *spare_;
     uint64_t stamp_;
     int32_t refs_, owned_; /* references; how many of them are not the caller's */
-    uint32_t owner_;       /* the thread that it belongs to */
+    uint32_t owner_;       /* the context that it belongs to */
     uint8_t mode_;
     bool shared_;
 } wb_layer;
@@ -63,9 +63,9 @@ typedef struct wb_layer {
 /* A list of layers and arrays, with or without names, as in chains and trees. Filled by
  * wb_list_append, released by the library. */
 typedef struct wb_layer_item {
-    char *name; /* NULL: its path has its number in the list, from 1 */
-    wb_layer *layer;
-    wb_array *array; /* one of the two is NULL */
+    char *name;      /* NULL: its path has its number in the list, from 1 */
+    wb_layer *layer; /* an item is a layer or an array; the other one is NULL */
+    wb_array *array;
 } wb_layer_item;
 typedef struct wb_layer_list {
     wb_layer_item *items;
@@ -153,14 +153,14 @@ typedef enum wb_field_kind {
     WB_FIELD_ACTIVATION, /* wb_activation *; NULL is the identity */
     WB_FIELD_CONNECTION, /* wb_connection *; NULL passes all arrays on, in text tuple */
     WB_FIELD_CHOICE,     /* int, index of one of the row's choices, from 0 */
-    WB_FIELD_NAME,       /* char[48]: a path, :weight; empty: the first of the row's choices */
+    WB_FIELD_NAME,       /* char[48]: a path, in text :weight; empty: the row's first choice */
     WB_FIELD_REALS,      /* double[3]; the first 0 ends the list: 2, (2, 3) */
     WB_FIELD_SIZES,      /* int64_t[3], or [most]; the first 0 ends the list: (5, 5) */
     WB_FIELD_EACH,       /* int64_t[3]: one for each number of SIZES; a single one is for all */
-    WB_FIELD_PADDING,    /* two int64_t[3]: padding before each dimension, and more after it */
+    WB_FIELD_PADDING,    /* int64_t[2][3]: padding on both sides; more padding after x */
     WB_FIELD_DIMS,       /* unsigned, WB_DIM(0) | ...; 0: all; in text dimensions count from 1 */
     WB_FIELD_MODE,       /* no member: the layer's mode, train, test (active=false) or auto */
-    WB_FIELD_OTHER,      /* no member: only Flux's struct has it. The last kind */
+    WB_FIELD_OTHER,      /* no member: only Flux's struct has it. Must stay the last kind */
 } wb_field_kind;
 
 /* A row of a struct's table: an array or layer that it holds, or a setting. */
@@ -212,7 +212,7 @@ typedef struct wb_field {
 
     /* Flux's struct, whose fields have the order of this table. */
     const char *flux; /* the field's name in Flux; NULL: as here */
-    int since;        /* Flux's struct has this field if it has at least so many fields */
+    int since;        /* Flux's struct has this field only if it has at least this many fields */
     bool text_only;   /* Flux's struct has no such field */
     /* of an array that Flux has as an item, counted from 1, of its field named `tuple` */
     const char *tuple;

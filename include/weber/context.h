@@ -1,6 +1,6 @@
 /* weber/context.h: contexts, which several threads use in turn.
  *
- * Arrays, models, loaders, open scopes, the random sequence, the flag of training and the plans
+ * Arrays, models, loaders, open scopes, the random sequence, the training flag and the plans
  * belong to a context. Each thread has a context of its own, from its first call until the thread
  * ends, and most programs need no other one: wb_share and wb_hand_over (weber/model.h) bring models
  * to other threads. A context that is made here belongs to no thread. A thread that enters it can
@@ -33,8 +33,8 @@ typedef struct wb_context wb_context;
 
 /* A new context, which no thread has entered. It is the caller's: wb_free releases it, on any
  * thread, with everything that its scopes own. Kept arrays and models then belong to the first
- * context that uses them, as after the end of a thread. wb_free of a context that a thread is in is
- * WB_ERROR_ARGUMENT, and changes nothing. NULL when out of memory. */
+ * context that uses them, as after the end of a thread. wb_free of a context that a thread is in
+ * fails with WB_ERROR_ARGUMENT and changes nothing. NULL when out of memory. */
 WB_API wb_context *wb_context_new(void);
 
 /* From now on this thread uses the context, until wb_context_leave. Calls nest: a thread may enter

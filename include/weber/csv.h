@@ -43,9 +43,9 @@ WB_API wb_csv *wb_read_csv_make(const char *path, wb_csv_desc desc);
 
 WB_API int64_t wb_csv_rows(const wb_csv *csv);    /* without the header */
 WB_API int64_t wb_csv_columns(const wb_csv *csv); /* the number of fields in a line */
-/* The name of a column, counted from 0; NULL outside. */
+/* The name of a column, counted from 0; NULL if there is no such column. */
 WB_API const char *wb_csv_name(const wb_csv *csv, int64_t column);
-/* A field without its quotes, valid as long as csv; NULL outside. */
+/* A field without its quotes, valid as long as csv; NULL if row or column is out of range. */
 WB_API const char *wb_csv_text(const wb_csv *csv, int64_t row, int64_t column);
 
 /* The column of that name, (rows): i64 for integers, f64 for other numbers. A missing value is an
@@ -59,7 +59,7 @@ WB_API wb_array *wb_csv_matrix(const wb_csv *csv, int count, const char *const *
 
 /* A column of any type as labels, i64 (rows): 0, 1, ... for its distinct texts in the order of
  * their bytes. *classes, if not NULL, is set to their number; wb_csv_label returns the text of a
- * label, NULL outside. Missing values are errors. */
+ * label, NULL for a label out of range. Missing values are errors. */
 WB_API wb_array *wb_csv_labels(const wb_csv *csv, const char *name, int64_t *classes);
 
 /* Each table numbers its own texts. To give another table, such as one for testing, the same

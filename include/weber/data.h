@@ -242,7 +242,7 @@ typedef enum wb_split { WB_SPLIT_TRAIN, WB_SPLIT_TEST } wb_split;
  * failure both are NULL. */
 WB_API wb_status wb_fashion_mnist(wb_split split, wb_array **images, wb_array **labels);
 
-/* The name of class 0 to 9, "T-shirt/top" to "Ankle boot"; NULL outside. */
+/* The name of class 0 to 9, "T-shirt/top" to "Ankle boot"; NULL for another number. */
 WB_API const char *wb_fashion_mnist_class(int label);
 
 #ifdef __cplusplus

@@ -97,7 +97,7 @@ typedef char wb_start;
 #define WB_EACH(...) WB_EACH_(__VA_ARGS__, WB_SAME_, WB_SAME_, 0)
 #define WB_EACH_(a, b, c, ...)                                                                     \
     { (a) ? (a) : WB_NONE_, (b) ? (b) : WB_NONE_, (c) ? (c) : WB_NONE_ }
-#define WB_NONE_ INT64_MIN       /* a 0 that counts */
+#define WB_NONE_ INT64_MIN       /* in WB_EACH: a 0 that was written */
 #define WB_SAME_ (INT64_MIN + 1) /* the number before, or no further dimension */
 
 /* WB_DESC(dense, 2, 3): a wb_dense_desc with its defaults. */

@@ -58,7 +58,7 @@ WB_API void wb_set_threads(int threads);
 
 /* How floating types are converted by a move; integers and bool keep their type. */
 typedef enum wb_eltype {
-    /* f64 becomes f32 from the CPU to another device; otherwise the type is kept */
+    /* f64 becomes f32 when it moves from the CPU to another device; other types are kept */
     WB_ELTYPE_DEFAULT,
     WB_ELTYPE_PRESERVE, /* keep the type */
     WB_ELTYPE_F32,      /* convert to this type, also arrays that are on the device already */
@@ -223,7 +223,7 @@ WB_API const wb_device *wb_get_device_named(const char *name);
 
 typedef struct wb_gpu_device_desc {
     WB_START_MEMBER;
-    int id;     /* number in its backend, from 1, overrides WEBER_DEVICE's index; 0: choose */
+    int id;     /* number in its backend, from 1; default: WEBER_DEVICE's, else the first GPU */
     bool force; /* fail if there is no GPU: "No functional GPU device found!" */
 } wb_gpu_device_desc;
 
@@ -242,7 +242,7 @@ WB_API void wb_reset_gpu_device(void);
 typedef struct wb_choice {
     char device[48];   /* "OpenCL(0)" */
     char backend[32];  /* "OpenCL" */
-    bool is_automatic; /* not by WEBER_DEVICE or a preference */
+    bool is_automatic; /* neither WEBER_DEVICE nor a preference decided */
     char why[512];     /* "the preference gpu_backend in /home/ada/LocalPreferences.toml" */
 } wb_choice;
 WB_API wb_status wb_device_choice(wb_choice *choice);
@@ -300,7 +300,7 @@ typedef struct wb_memory_info {
 WB_API wb_memory_info wb_memory_status(const wb_device *device);
 
 /* Live memory by origin, largest first: an operation ("matmul", "adam"), or "data" for arrays from
- * C memory or files. Fills at most capacity entries and returns how many kinds there are. */
+ * C memory or files. Fills at most capacity entries and returns how many origins there are. */
 typedef struct wb_memory_holder {
     const char *tag;
     int64_t arrays, bytes;

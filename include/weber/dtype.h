@@ -2,8 +2,8 @@
  *
  * Storage may be narrower than arithmetic: kernels compute in f32, f64, i32, i64 and bool; f16 and
  * bf16 are converted to f32 when they are loaded and rounded once when they are stored. The type of
- * an operation on two types is wb_promote(), as in Julia: of integers the wider one, floats before
- * integers; C numbers have no influence (weber/ops.h). */
+ * an operation on two types is wb_promote(), as in Julia: of two integer types the wider one, of an
+ * integer and a float the float; C numbers have no influence (weber/ops.h). */
 #ifndef WEBER_DTYPE_H
 #define WEBER_DTYPE_H
 
@@ -73,7 +73,7 @@ enum { WB_NO_DTYPE = 0x10000 };
  * WB_NUMBERS_IN(array) also finds the type for double d[2][3], but not for d[2][3][4]. */
 enum {
     WB_OTHER_NUMBERS = 1 << 23,
-    WB_WHOLE_NUMBERS = 1 << 24, /* times their bytes: 1, 2, 4, 8 */
+    WB_WHOLE_NUMBERS = 1 << 24, /* times the size in bytes: 1, 2, 4 or 8 */
     WB_FLOATS = 16 << 24,
     WB_DOUBLES = 32 << 24,
     WB_BOOLS = 64 << 24

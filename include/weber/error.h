@@ -72,9 +72,9 @@ WB_API int wb_report(const char *what);
 WB_API wb_status wb_take_error(char *text, size_t size_bytes);
 
 /* Records an error, for functions of your own that Weber calls: a loss, a layer's forward function,
- * a closure, a loader's map, which then return NULL, 0, false or the status. The text is printf's;
- * in a layer, its place is put in front. Nothing is recorded while an error is pending, or for
- * WB_OK. Returns status.
+ * a closure, a loader's map, which then return NULL, 0, false or the status. format is as for
+ * printf; in a layer's forward function the message begins with the layer's place. Nothing is
+ * recorded while an error is pending, or for WB_OK. Returns status.
  *
  *     if (wb_ndim(x) != 2) return wb_fail(WB_ERROR_SHAPE, "x must be a matrix"), NULL; */
 WB_API wb_status wb_fail(wb_status status, const char *format, ...) WB_FORMAT_(2, 3);
@@ -85,7 +85,7 @@ WB_API void wb_clear_error(void);
 /* For a call that may fail without harm: true if the status is WB_OK; otherwise the error is logged
  * at the level "info" and forgotten.
  *
- *     if (!wb_try(wb_load("model.bson", model))) begin_anew(model);
+ *     if (!wb_try(wb_load("model.bson", model))) initialise(model);
  */
 WB_API bool wb_try(wb_status status);
 
@@ -93,7 +93,7 @@ WB_API bool wb_try(wb_status status);
 typedef enum wb_log_level { WB_LOG_ERROR, WB_LOG_WARN, WB_LOG_INFO, WB_LOG_DEBUG } wb_log_level;
 
 /* Receives each message of the library; line has no newline. May be called from any thread, in the
- * midst of any call, so it must not call the library. */
+ * middle of any call, so it must not call the library. */
 typedef void wb_log_fn(void *context, wb_log_level level, const char *line);
 
 /* Replaces the hook of the process; NULL restores the default, which writes to stderr and escapes

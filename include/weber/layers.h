@@ -22,8 +22,8 @@ typedef struct wb_dense_desc {
     bool bias WB_DEFAULT(true);
     wb_init *init;          /* of the weight; default wb_glorot_uniform */
     wb_dtype dtype;         /* default f32 */
-    wb_array *given_weight; /* instead of init (out, in) */
-    wb_array *given_bias;   /* instead of zeros (out) */
+    wb_array *given_weight; /* (out, in), instead of init */
+    wb_array *given_bias;   /* (out), instead of zeros */
 } wb_dense_desc;
 
 /* y = activation(W x + b).
@@ -42,8 +42,8 @@ typedef struct wb_bilinear_desc {
     bool bias WB_DEFAULT(true);
     wb_init *init;          /* of the weight; default wb_glorot_uniform */
     wb_dtype dtype;         /* default f32 */
-    wb_array *given_weight; /* instead of init (out, in, in2) */
-    wb_array *given_bias;   /* instead of zeros (out) */
+    wb_array *given_weight; /* (out, in, in2), instead of init */
+    wb_array *given_bias;   /* (out), instead of zeros */
 } wb_bilinear_desc;
 
 /* z_k = activation(x' W_k y + b_k), where W_k is W at first index k. wb_apply(l, x) uses x as y,
@@ -63,7 +63,7 @@ typedef struct wb_conv_desc {
     wb_activation *activation;
     int64_t stride[3]; /* default 1; the last number given repeats */
     int64_t
-        pad[3]; /* before and after: WB_ALL(1), or WB_EACH(1, 0) for each dimension; default 0 */
+        pad[3]; /* on both sides: WB_ALL(1) in all dimensions, WB_EACH(1, 0) in each; default 0 */
     int64_t pad_more[3]; /* added to the padding after x */
     int64_t dilation[3]; /* default 1; the last number given repeats */
     int64_t groups;      /* divides in and out; default 1 */
@@ -71,8 +71,8 @@ typedef struct wb_conv_desc {
     bool bias WB_DEFAULT(true);
     wb_init *init;          /* default wb_glorot_uniform */
     wb_dtype dtype;         /* default f32 */
-    wb_array *given_weight; /* instead of init (kernel..., in / groups, out) */
-    wb_array *given_bias;   /* instead of zeros (out) */
+    wb_array *given_weight; /* (kernel..., in / groups, out), instead of init */
+    wb_array *given_bias;   /* (out), instead of zeros */
 } wb_conv_desc;
 
 /* y = activation(w * x + b): a true convolution (the kernel is flipped), as in Flux's Conv.
@@ -96,7 +96,7 @@ typedef struct wb_pool_desc {
     int64_t kernel[3]; /* required */
     int64_t stride[3]; /* default: the kernel; the last number given repeats */
     int64_t
-        pad[3]; /* before and after: WB_ALL(1), or WB_EACH(1, 0) for each dimension; default 0 */
+        pad[3]; /* on both sides: WB_ALL(1) in all dimensions, WB_EACH(1, 0) in each; default 0 */
     int64_t pad_more[3];
     bool same_pad;
 } wb_pool_desc;
@@ -143,9 +143,10 @@ typedef enum wb_upsample_mode {
 
 typedef struct wb_upsample_desc {
     WB_START_MEMBER;
-    int mode;        /* wb_upsample_mode; default nearest */
-    double scale[3]; /* factor for each size; a single number is for all dimensions */
-    double size[3];  /* or the sizes of the result, integers, in the same way; give one of both */
+    int mode; /* wb_upsample_mode; default nearest */
+    /* the factor for each dimension; a single number is for all */
+    double scale[3];
+    double size[3]; /* or the sizes of the result, integers, likewise; give scale or size */
     /* for the linear modes; false: pixels are areas, PyTorch's default */
     bool align_corners WB_DEFAULT(true);
     /* with .align_corners = false and scale: use 1 / scale instead of W / W' below, as PyTorch does
@@ -197,8 +198,8 @@ typedef struct wb_batchnorm_desc {
     double momentum WB_DEFAULT(0.1); /* 0 to 1; 0: running statistics do not change */
     bool affine WB_DEFAULT(true), track_stats WB_DEFAULT(true);
     wb_dtype dtype;                        /* default f32 */
-    wb_array *given_beta, *given_gamma;    /* instead of zeros, ones (channels) */
-    wb_array *given_mean, *given_variance; /* instead of zeros, ones (channels) */
+    wb_array *given_beta, *given_gamma;    /* (channels), instead of zeros, ones */
+    wb_array *given_mean, *given_variance; /* (channels), instead of zeros, ones */
     bool sync; /* in training, use the batches of all ranks together (weber/distributed.h) */
 } wb_batchnorm_desc;
 
@@ -233,7 +234,7 @@ typedef struct wb_conv_transpose_desc {
     bool bias WB_DEFAULT(true);
     wb_init *init;
     wb_dtype dtype;
-    wb_array *given_weight; /* instead of init (kernel..., out / groups, in) */
+    wb_array *given_weight; /* (kernel..., out / groups, in), instead of init */
     wb_array *given_bias;
 } wb_conv_transpose_desc;
 
@@ -280,7 +281,7 @@ typedef struct wb_groupnorm_desc {
     double eps; /* above 0; default 1e-5 */
     bool affine WB_DEFAULT(true);
     wb_dtype dtype;
-    wb_array *given_beta, *given_gamma; /* instead of zeros, ones (channels) */
+    wb_array *given_beta, *given_gamma; /* (channels), instead of zeros, ones */
 } wb_groupnorm_desc;
 
 /* y = activation(γ (x - μ) / √(σ² + eps) + β) with μ and σ² of each group of consecutive channels
@@ -297,8 +298,8 @@ typedef struct wb_instancenorm_desc {
     double momentum WB_DEFAULT(0.1); /* 0 to 1; 0: running statistics do not change */
     bool affine, track_stats;
     wb_dtype dtype;
-    wb_array *given_beta, *given_gamma;    /* instead of zeros, ones (channels) */
-    wb_array *given_mean, *given_variance; /* instead of zeros, ones (channels) */
+    wb_array *given_beta, *given_gamma;    /* (channels), instead of zeros, ones */
+    wb_array *given_mean, *given_variance; /* (channels), instead of zeros, ones */
 } wb_instancenorm_desc;
 
 /* y = activation(γ (x - μ) / √(σ² + eps) + β) with μ and σ² of each channel of each image; x (...,
@@ -316,7 +317,7 @@ typedef struct wb_rmsnorm_desc {
     int64_t size[WB_MAX_DIMS]; /* the first sizes of x; required */
     double eps;                /* above 0; default 1e-5 */
     wb_dtype dtype;
-    wb_array *given_scale; /* instead of ones (size...) */
+    wb_array *given_scale; /* (size...), instead of ones */
 } wb_rmsnorm_desc;
 
 /* y = scale x / √(mean(x²) + eps), the mean over the first dimensions of each observation.
@@ -338,7 +339,7 @@ typedef struct wb_scale_desc {
     bool bias WB_DEFAULT(true);
     wb_init *init; /* of the scale; default wb_ones_init */
     wb_dtype dtype;
-    wb_array *given_scale, *given_bias; /* instead of ones, zeros (size...) */
+    wb_array *given_scale, *given_bias; /* (size...), instead of ones, zeros */
 } wb_scale_desc;
 
 /* y = activation(scale x + bias), elementwise with broadcasting. wb_scale({3, 4}, wb_relu). (Flux;

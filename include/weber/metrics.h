@@ -41,7 +41,7 @@ typedef struct wb_evaluation {
     wb_status status;
     wb_task task;            /* never WB_TASK_BY_TARGET */
     int64_t observations;    /* of the loader */
-    int64_t count;           /* labels, or elements, that count */
+    int64_t count;           /* labels, or elements, except ignored ones */
     double loss, perplexity; /* exp(loss), for a cross-entropy */
     /* for classes, and for yes or no */
     double accuracy; /* fraction of right answers; the answer is the first of the largest p. If a
@@ -49,7 +49,7 @@ typedef struct wb_evaluation {
     double top_k;    /* classes: fraction of labels that are among the k largest p */
     double precision, recall, f1; /* of yes; for classes the mean over those that occur as label
                                      or answer; 0 for a class whose divisor is 0 */
-    double auc; /* yes or no: area under the ROC curve, ties count half; NaN without both */
+    double auc; /* yes or no: area under the ROC curve, ties count half; NaN unless y has both */
     /* for numbers, over all elements */
     double mse, mae, r2; /* r2: 1 - sum (y - p)^2 / sum (y - mean y)^2 */
     /* (answer, label), i64: how often this answer was given for this label. In C's order that is

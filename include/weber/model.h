@@ -52,8 +52,8 @@ typedef struct wb_shape {
 typedef struct wb_outputsize_desc {
     WB_START_MEMBER;
     int64_t inputs[WB_MOST_ARRAYS][WB_MAX_DIMS]; /* sizes of each input; 0 ends them. Required */
-    bool pad_batch;                              /* each gets a last dimension of size 1 */
-    wb_dtype dtype;                              /* of all; default f32 */
+    bool pad_batch;                              /* append a last dimension of size 1 to each */
+    wb_dtype dtype;                              /* of all inputs; default f32 */
 } wb_outputsize_desc;
 
 /* The sizes of the model's result for inputs of these sizes, without computing anything:
@@ -115,7 +115,7 @@ typedef struct wb_parameter {
     const char *path;        /* "layers.1.weight", its first place */
     wb_array *array;         /* owned by the scope */
     wb_array *gradient;      /* set by wb_next_gradient (weber/optimise.h) */
-    bool is_trainable;       /* else a state, or not trained by its layer's table */
+    bool is_trainable;       /* false: a state, integers, or in a WB_FROZEN_FIELD */
     struct wb_places *list_; /* private */
 } wb_parameter;
 
@@ -207,8 +207,8 @@ WB_API wb_layer *wb_clone(wb_layer *model);
  * reach it. */
 WB_API wb_layer *wb_share(wb_layer *model);
 
-/* x for one other thread, over the same memory: a request, or what a thread has computed of it.
- * Computes x. The result belongs to the thread that uses it first, and wants one wb_free there; no
+/* x for one other thread, over the same memory: a request to a server thread, or its answer.
+ * Computes x. The result belongs to the thread that uses it first, and needs one wb_free there; no
  * gradient goes through it. NULL in, NULL out. */
 WB_API wb_array *wb_share_array(wb_array *x);
 

@@ -152,8 +152,8 @@ WB_API wb_array *wb_batchseq(int count, wb_array *const *sequences, double pad);
 
 /* ---- scaling ---- */
 
-/* (x - min) / (max - min + eps), and (x - mean) / (deviation + eps), along dim. The standard
- * deviation divides by n, not by n - 1. An eps of 0 means 1e-5. */
+/* (x - min) / (max - min + eps), and (x - mean) / (std + eps), along dim. The standard
+ * deviation std divides by n, not by n - 1. An eps of 0 means 1e-5. */
 WB_API wb_array *wb_rescale(wb_array *x, int dim, double eps);
 WB_API wb_array *wb_standardise(wb_array *x, int dim, double eps);
 

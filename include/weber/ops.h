@@ -79,7 +79,7 @@ static inline wb_array *wb_unsigned_(unsigned long long x) {
              double _Complex : wb_operand_, long double _Complex : wb_operand_,                    \
              long : wb_whole_number, long long : wb_whole_number, unsigned long : wb_unsigned_,    \
              unsigned long long : wb_unsigned_, default : wb_number)(x)
-/* Of a number only whether it is 0 counts, which a double tells of any. */
+/* Only whether a number is 0 matters, and a double tells that of any number. */
 #define WB_TRUTH_(x)                                                                               \
     _Generic((x), wb_array * : wb_operand_, void * : wb_operand_, float _Complex : wb_operand_,    \
              double _Complex : wb_operand_, long double _Complex : wb_operand_,                    \
@@ -156,7 +156,7 @@ WB_API wb_array *wb_minimum_make(wb_array *x, int ndim, const int64_t *dims);
 WB_API wb_array *wb_mean_make(wb_array *x, int ndim, const int64_t *dims);
 WB_API wb_array *wb_var_make(wb_array *x, bool corrected, int ndim, const int64_t *dims);
 
-/* Square root of wb_var. The gradient is 0 where the deviation is 0. */
+/* Standard deviation: the square root of wb_var. The gradient is 0 where the result is 0. */
 WB_API wb_array *wb_std(wb_array *x, bool corrected);
 #define wb_std_dims(x, corrected, ...) wb_std_make(x, corrected, WB_INTS(__VA_ARGS__))
 WB_API wb_array *wb_std_make(wb_array *x, bool corrected, int ndim, const int64_t *dims);
@@ -319,7 +319,7 @@ typedef struct wb_window_desc {
     WB_START_MEMBER;
     int64_t kernel[3]; /* pools, unfold and fold only: window sizes; default 1 */
     int64_t stride[3]; /* default 1; for pools the kernel */
-    /* padding before and after: WB_ALL(1), or WB_EACH(1, 0) for each dimension; default 0 */
+    /* padding on both sides: WB_ALL(1) in all dimensions, WB_EACH(1, 0) in each; default 0 */
     int64_t pad[3];
     int64_t pad_more[3];    /* added to the padding after x; may be negative */
     int64_t dilation[3];    /* default 1 */

@@ -183,7 +183,7 @@ typedef struct wb_setup_desc {
     WB_START_MEMBER;
     wb_rule rule; /* weber/rules.h */
     wb_layer *model;
-    wb_dtype compute;  /* f16 or bf16: the type in which losses see f32 parameters; default f32 */
+    wb_dtype compute;  /* f16, bf16: f32 parameters are cast to it for the loss; default f32 */
     double loss_scale; /* the loss scale at first; usually 32768 with f16; 0: no scaling */
     int64_t loss_scale_interval WB_DEFAULT(2000); /* steps without a skip before it doubles */
     double clip_total_norm;            /* limit for the 2-norm of all gradients together; 0: none */

@@ -70,9 +70,9 @@ typedef enum wb_code {
     WB_CODE_cast,     /* in[0], of type `from`, as `type`; `index` may say f16 or bf16: rounded */
     WB_CODE_load,     /* the element that access `index` reads */
     WB_CODE_store,    /* in[0] to access `index` */
-    WB_CODE_constant, /* `constant` */
+    WB_CODE_constant, /* the instruction's `constant` */
     WB_CODE_late,     /* late value number `index` (a double) */
-    /* offset + sum of i * stride of access `index`, which has no argument */
+    /* the number offset + sum of i_d * strides[d], from access `index`, which reads no argument */
     WB_CODE_iota,
     /* Philox, with the element number as for iota; key and counter are the late words number
      * `constant` and `constant` + 1 */
@@ -163,7 +163,7 @@ typedef struct wb_program {
     wb_instruction *instructions;
     wb_access *accesses;
     int32_t ncallables;
-    wb_callable callables[WB_MOST_CALLABLES]; /* in order; further ones are not listed */
+    wb_callable callables[WB_MOST_CALLABLES]; /* in order; others are left out */
 } wb_program;
 
 /* ---- calls ---- */

@@ -291,7 +291,7 @@ WB_API wb_rule wb_adagrad_make(wb_adagrad_desc desc);
 WB_API wb_rule wb_adadelta_make(wb_adadelta_desc desc);
 
 /* x -= eta sign(beta1 m + (1 - beta1) g);  m = beta2 m + (1 - beta2) g   (Chen and others 2023).
- * Optimisers.jl has the betas of m the other way round. */
+ * In Optimisers.jl beta1 and beta2 are exchanged in the formula of m. */
 #define wb_lion(...) WB_MAKE(wb_lion_make, lion, __VA_ARGS__)
 WB_API wb_rule wb_lion_make(wb_lion_desc desc);
 

@@ -22,7 +22,7 @@ typedef struct wb_embedding_desc {
     int64_t padding_idx WB_DEFAULT(-1);
     wb_init *init; /* default wb_normal_init */
     wb_dtype dtype;
-    wb_array *given_weight; /* instead of init (out, in) */
+    wb_array *given_weight; /* (out, in), instead of init */
 } wb_embedding_desc;
 
 /* Features of words: x (...) of integers from 0 to in - 1 gives (out, ...), column x of W (out,
@@ -35,9 +35,9 @@ WB_API wb_layer *wb_embedding_make(wb_embedding_desc desc);
 typedef struct wb_position_embedding_desc {
     WB_START_MEMBER;
     int64_t in, out; /* number of positions, and features; required without given_weight */
-    wb_init *init;   /* default: normal with deviation 0.02, as GPT-2's */
+    wb_init *init;   /* default: normal with standard deviation 0.02, as in GPT-2 */
     wb_dtype dtype;
-    wb_array *given_weight; /* instead of init (out, in) */
+    wb_array *given_weight; /* (out, in), instead of init */
 } wb_position_embedding_desc;
 
 /* Learnt positions: y = x + the first columns of W, one for each position; used after an embedding
@@ -75,7 +75,7 @@ typedef struct wb_embedding_bag_desc {
     int reduction;   /* wb_bag_reduction; default mean */
     wb_init *init;   /* default wb_normal_init */
     wb_dtype dtype;
-    wb_array *given_weight; /* instead of init (out, in) */
+    wb_array *given_weight; /* (out, in), instead of init */
 } wb_embedding_bag_desc;
 
 /* The mean, sum or largest of the features of the words in a bag: x (n) of integers from 0 to in -
@@ -83,7 +83,7 @@ typedef struct wb_embedding_bag_desc {
  * wb_apply_many(l, 2, {x, at}) splits x (n) into N bags, where at (N) has the position in x of each
  * bag's first word: integers from 0 to n that start with 0 and do not decrease. An empty bag gives
  * 0, as in PyTorch. Reals or bools (in, n) are one bag of one-hot words. wb_embedding_bag(26, 4,
- * WB_BAG_SUM). (Flux, where positions count from 1)
+ * WB_BAG_SUM). In Flux positions count from 1.
  *
  * Fails with WB_ERROR_SHAPE on other sizes, with WB_ERROR_ARGUMENT on invalid positions (if their
  * numbers are computed already). A word out of range is an error when the result is computed. */
@@ -132,7 +132,7 @@ typedef struct wb_transformer_block_desc {
     bool causal;     /* a position sees itself and those before */
     bool norm_first; /* norm before each part, as in GPT-2, instead of after each sum */
     bool bias WB_DEFAULT(true); /* of Dense layers and norms */
-    double rotary;              /* of `attention`, as in wb_multi_head_attention */
+    double rotary;              /* base of rotary positions in `attention`; default 0: none */
     double eps;                 /* of the norms, above 0; default 1e-5 */
     wb_init *init;              /* of Dense layers; default wb_glorot_uniform */
     wb_dtype dtype;             /* default f32 */
@@ -176,14 +176,14 @@ typedef struct wb_recurrent_desc {
     bool lengths;                   /* not for cells: x comes with an array of lengths */
     wb_init *init, *init_recurrent; /* of wi, wh; default wb_glorot_uniform */
     wb_dtype dtype;
-    wb_array *given_wi, *given_wh, *given_bias; /* (gates out, in), (gates out, out), (gates out) */
+    wb_array *given_wi, *given_wh, *given_bias; /* see below */
     wb_array *given_wh_candidate;               /* GRUv3 only: (out, out) */
     /* a second bias, added to wh h (PyTorch's bias_hh); not for GRUv3; default false */
     bool bias_h;
-    wb_array *given_bias_h; /* instead of zeros (gates out) */
+    wb_array *given_bias_h; /* instead of zeros */
     /* cells only: the initial state of a sequence is a parameter, as in Flux until 0.14 */
     bool state0;
-    wb_array *given_state0, *given_cell0; /* instead of zeros (out, 1): h, and c of LSTM */
+    wb_array *given_state0, *given_cell0; /* h, and c of LSTM: (out, 1), instead of zeros */
     /* LSTM only: initial bias of the forget gate σ(g_1); default 0; Flux 0.11 to 0.14 had 1 */
     double forget_bias;
 } wb_recurrent_desc;
@@ -192,7 +192,8 @@ typedef struct wb_recurrent_desc {
  * state is zeros, or given: wb_apply_many(lstm, 3, {x, h, c}), each (out) or (out, N). The results
  * are y, then the lengths if they came with x (see below), then, with return_state, the last state
  * h and, for an LSTM, c. wb_lstm(3, 5). Let g = wi x + wh h + bias, where bias_h, if any, is added
- * to wh h, and let g_0, g_1, ... be its blocks of `out` rows:
+ * to wh h, and let g_0, g_1, ... be its blocks of `out` rows; with G blocks (RNN 1, LSTM 4, GRU 3)
+ * the sizes are wi (G out, in), wh (G out, out), bias and bias_h (G out):
  *
  *     RNN    h' = activation(g)
  *     LSTM   c' = σ(g_1) c + σ(g_0) tanh(g_2), h' = σ(g_3) tanh(c')

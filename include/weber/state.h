@@ -80,8 +80,8 @@ typedef struct wb_load_desc {
     wb_layer_filter *layers;
     void *user;   /* given to filter and layers */
     bool partial; /* ignore arrays of the file that have no place in the model */
-    /* a rename table's text (below): from names in the file, without key, to paths in the
-     * model */
+    /* the text of a rename table (below). Names on its left are those in the file, without the
+     * key; names on its right are paths in the model */
     const char *rename;
     /* "torch": the names are PyTorch's, and the rows of the table are made from the order, the
      * names and the sizes of its modules (below); those of .rename come first. Default: the names
@@ -90,8 +90,8 @@ typedef struct wb_load_desc {
 } wb_load_desc;
 
 /* wb_load("m.bson", model), wb_load("m.bson", model, .key = "model_state"): loads arrays of the
- * file into the places of the model with the same paths. Each is moved to the device, and converted
- * to the type, of the array that it replaces. Functions, probabilities and modes of the model do
+ * file into the places of the model with the same paths. Each is moved to the device and converted
+ * to the type of the array that it replaces. Functions, probabilities and modes of the model do
  * not change.
  *
  * An array that the file lacks, one that has no place in the model (unless .partial), and one of
@@ -108,8 +108,7 @@ typedef struct wb_load_desc {
  *
  * wb_load_from(model, old, .layers = no_dropout) loads Chain(Dense, Dense) into Chain(Dense,
  * Dropout, Dense), and the other way round. If the two chains have different lengths after the
- * filter, arrays have no place, or places no array. Both are errors, but .partial allows arrays
- * without a place. */
+ * filter, that is an error; but with .partial the file may have more layers than the model. */
 #define wb_load(...) WB_MAKE(wb_load_make, load, __VA_ARGS__)
 WB_API wb_status wb_load_make(wb_load_desc desc);
 
@@ -183,9 +182,9 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
  *
  * For each name, the first row that matches it is used, together with all rows that have the same
  * left side: one array may go to several places. Names that no row matches stay. A star on the left
- * matches one or more characters; the first star on the right is replaced by the characters that
- * the first star on the left matched, and so on. A row with *+1 does not match where these are not
- * a number. A name in double quotes is literal, stars too.
+ * matches one or more characters; the first star on the right stands for what the first star on the
+ * left matched, the second for the second, and so on. A row with *+1 matches only if its star
+ * matched a number. In a name in double quotes a star is an ordinary character.
  *
  * The names may be followed by changes to the array, which are made in this order; dimensions count
  * from 0, in Weber's order of sizes, fastest first:
@@ -274,8 +273,8 @@ typedef enum wb_record_kind {
     WB_RECORD_LIST,   /* in order, without names: a vector or tuple */
     WB_RECORD_MAP,    /* named: a dictionary or named tuple */
     WB_RECORD_STRUCT, /* typed, fields in order: "Flux.Dense" */
-    /* of a type that Weber does not know, as a function or a device's array; its children may be
-     * known */
+    /* of a type that Weber does not know, such as a function or a device's array; its children
+     * may be of known types */
     WB_RECORD_OPAQUE
 } wb_record_kind;
 
@@ -300,9 +299,9 @@ WB_API const wb_record *wb_file_metadata(const wb_file *file);
  * name. */
 WB_API const char *wb_file_text(const wb_file *file, const char *name);
 
-/* An array that wb_save_named wrote, such as a mean by which inputs are scaled: wb_file_array(file,
- * "mean"), as wb_record_array gives it, on the CPU. NULL, with an error, if there is no array of
- * this name. */
+/* An array that wb_save_named wrote, such as the mean that is subtracted from inputs:
+ * wb_file_array(file, "mean"). On the CPU, owned by the scope (wb_record_array). NULL, with an
+ * error, if there is no array of this name. */
 WB_API wb_array *wb_file_array(const wb_file *file, const char *name);
 
 /* The model as a tree without a file, structured as Flux.state: maps and lists of the model's
@@ -377,7 +376,7 @@ WB_API wb_record_kind wb_record_kind_of(const wb_record *record);
 /* "Flux.Dense"; "" if it has no type */
 WB_API const char *wb_record_type(const wb_record *record);
 WB_API int64_t wb_record_count(const wb_record *record);                  /* children */
-WB_API const wb_record *wb_record_at(const wb_record *record, int64_t i); /* from 0; NULL outside */
+WB_API const wb_record *wb_record_at(const wb_record *record, int64_t i); /* from 0; else NULL */
 /* child i's name; NULL if it has no name */
 WB_API const char *wb_record_name(const wb_record *record, int64_t i);
 /* By path: "model.layers.1.weight"; lists and structs count from 1. NULL with an error that lists

@@ -126,10 +126,10 @@ typedef struct wb_train_desc {
     wb_loader *loader;
     wb_optimiser *optimiser;
     int64_t epochs WB_DEFAULT(1); /* 0 trains nothing, with a message */
-    bool progress;        /* on stderr: a bar per epoch with its mean loss; a line if no terminal */
-    wb_train_fn *cb;      /* Flux's callbacks; not supported, use on_step and on_epoch */
-    wb_train_fn *on_step; /* after each update */
-    double throttle;      /* seconds between calls of on_step, at least; default 0 */
+    bool progress;   /* on stderr, for each epoch: a bar, or one line if it is not a terminal */
+    wb_train_fn *cb; /* Flux's callbacks; not supported, use on_step and on_epoch */
+    wb_train_fn *on_step;  /* after each update */
+    double throttle;       /* seconds between calls of on_step, at least; default 0 */
     wb_train_fn *on_epoch; /* after each epoch */
     void *user;            /* passed to loss and callbacks */
     /* a folder, "run/", or name and format of its files, "run/net.bson" (weber/state.h,

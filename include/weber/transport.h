@@ -97,7 +97,7 @@ typedef struct wb_device_transport {
     void *(*start)(const wb_seat *seat, const void *id);
     /* Queues a move. It is on the queue once poll sets *goes_on to false. */
     wb_status (*move)(void *state, const wb_device_move *m, void *queue);
-    /* Whether the work that start or run began still goes on, or the error that ended it. Never
+    /* Whether the work that start or move began still goes on, or the error that ended it. Never
      * waits. */
     wb_status (*poll)(void *state, bool *goes_on);
     /* Leaves the group, or cancels its work on the queues, so that waiting for the queues ends. */

@@ -1,8 +1,8 @@
 /* weber/watch.h: watching the results of layers, and their gradients, by path.
  *
  *     static void show(void *user, const char *path, wb_array *x, bool is_gradient) {
- *         printf("%s %s %g\n", is_gradient ? "gradient of" : "value of", path, wb_item(wb_norm(x,
- * 2)));
+ *         double norm = wb_item(wb_norm(x, 2));
+ *         printf("%s of %s: norm %g\n", is_gradient ? "gradient" : "value", path, norm);
  *     }
  *
  *     wb_watch_layers(show, NULL);
