@@ -45,7 +45,8 @@ wb_status wb_fashion_mnist(wb_split split, wb_array **images, wb_array **labels)
     wb_array *y = x ? read_part(prefix, "labels-idx1") : NULL;
     if (x && y && (wb_ndim(x) != 3 || wb_ndim(y) != 1 || wb_numobs(x) != wb_numobs(y)))
         return wb_fail(WB_ERROR_FORMAT,
-                       "fashion_mnist: images %s and labels %s do not belong together",
+                       "fashion_mnist: images must be (28, 28, n) and labels (n) with the same n, "
+                       "got images %s and labels %s",
                        wb_text_of(x), wb_text_of(y));
     y = y ? wb_cast(y, WB_I32) : NULL;
     if (!y) return wb_error_status();

@@ -24,8 +24,8 @@ wb_array *wb_getobs(wb_array *x, int64_t start, int64_t stop) {
     if (start < 0 || stop < start || stop > wb_numobs(x))
         return wb_fail_null(
             WB_ERROR_ARGUMENT,
-            "getobs: observations %lld to %lld lie outside 0 to %lld, those of x %s",
-            (long long)start, (long long)stop, (long long)wb_numobs(x), wb_text_of(x));
+            "getobs: 0 <= start <= stop <= %lld must hold for x %s, got start %lld and stop %lld",
+            (long long)wb_numobs(x), wb_text_of(x), (long long)start, (long long)stop);
     return wb_slice(x, -1, start, stop, 1);
 }
 

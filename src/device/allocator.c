@@ -349,9 +349,10 @@ int wb_memory_holders(const wb_device *where, int capacity, wb_memory_holder *ho
 }
 
 wb_status wb_memory_limit(const wb_device *where, int64_t bytes) {
-    if (!where || bytes < 0)
-        return wb_fail(WB_ERROR_ARGUMENT, "wb_memory_limit: %s",
-                       where ? "a negative number of bytes" : "the device is NULL");
+    if (!where) return wb_fail(WB_ERROR_ARGUMENT, "wb_memory_limit: the device is NULL");
+    if (bytes < 0)
+        return wb_fail(WB_ERROR_ARGUMENT, "wb_memory_limit: bytes must not be negative, got %lld",
+                       (long long)bytes);
     wb_device *device = wb_device_mutable(where);
     pthread_mutex_lock(&device->mutex);
     device->limit = bytes;

@@ -105,11 +105,11 @@ static void tell_what_it_beats(decision *d, const char *variable) {
     because(d, "WEBER_DEVICE=%s", variable);
     tell(d, "Using backend set in WEBER_DEVICE: %s.", name);
     if (!wb_preference_backend(preference, path, true) || wb_same_name(preference, name)) return;
-    because(d, "WEBER_DEVICE=%s, which goes before the preference %s", variable, preference);
+    because(d, "WEBER_DEVICE=%s, which overrides the preference %s", variable, preference);
     if (d->manner == NORMAL)
-        wb_log_line(WB_LOG_INFO, "WEBER_DEVICE=%s goes before the preference %s.", variable,
+        wb_log_line(WB_LOG_INFO, "WEBER_DEVICE=%s overrides the preference %s.", variable,
                     preference);
-    tell(d, "WEBER_DEVICE=%s goes before the preference %s.", variable, preference);
+    tell(d, "WEBER_DEVICE=%s overrides the preference %s.", variable, preference);
 }
 
 static wb_status settle_variable(decision *d, const char *variable) {
@@ -348,7 +348,7 @@ wb_status wb_gpu_backend_set(const char *backend) {
     wb_log_line(WB_LOG_INFO, "New GPU backend set: %s.", name);
     const char *variable = getenv("WEBER_DEVICE");
     if (variable && *variable)
-        wb_log_line(WB_LOG_WARN, "New GPU backend set: %s. WEBER_DEVICE=%s goes before it.", name,
+        wb_log_line(WB_LOG_WARN, "New GPU backend set: %s. WEBER_DEVICE=%s overrides it.", name,
                     variable);
     return WB_OK;
 }

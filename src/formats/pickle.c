@@ -540,7 +540,8 @@ static void step(machine *m) {
     if (i < count)
         operations[i].run(m, operations[i].argument);
     else
-        FAIL(m, "operation %#x of a pickle is not read; it makes what is no plain value", *code);
+        FAIL(m, "operation %#x of a pickle is not supported: it makes more than plain values",
+             *code);
 }
 
 /* ---- cycles and depth ---- */

@@ -19,8 +19,10 @@ static wb_array *stand_in(const int64_t *given, bool pad_batch, wb_dtype dtype) 
                                 (long long)given[n]);
     }
     if (pad_batch && n == WB_MAX_DIMS)
-        return wb_fail_null(WB_ERROR_SHAPE, "wb_outputsize: %s has no room for a batch",
-                            wb_sizes_text(n, sizes));
+        return wb_fail_null(WB_ERROR_SHAPE,
+                            "wb_outputsize: pad_batch adds a dimension, so an input may have at "
+                            "most %d, got %s",
+                            WB_MAX_DIMS - 1, wb_sizes_text(n, sizes));
     if (pad_batch) sizes[n++] = 1;
     return wb_full_make(dtype, 0, n, sizes);
 }

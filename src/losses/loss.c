@@ -194,12 +194,13 @@ bool wb_loss_target(wb_loss *loss) {
 
 wb_array *wb_loss_other(const wb_loss *loss, const char *what, wb_array *x) {
     const wb_array *p = loss->p;
-    if (!x) return wb_fail_null(WB_ERROR_ARGUMENT, "%s: %s is not given", loss->name, what);
+    if (!x) return wb_fail_null(WB_ERROR_ARGUMENT, "%s: .%s must be given", loss->name, what);
     bool fits = x->ndim == p->ndim || x->ndim == 0;
     for (int i = 0; fits && i < x->ndim; i++) fits = x->sizes[i] == p->sizes[i] || x->sizes[i] == 1;
     if (!fits)
-        return wb_fail_null(WB_ERROR_SHAPE, "%s: the prediction has sizes %s, %s %s", loss->name,
-                            wb_text_of(p), what, wb_text_of(x));
+        return wb_fail_null(WB_ERROR_SHAPE,
+                            "%s: %s must have the sizes of the prediction, %s, or 1, got %s",
+                            loss->name, what, wb_text_of(p), wb_text_of(x));
     return in_type(x, (wb_dtype)p->dtype);
 }
 
@@ -221,10 +222,11 @@ wb_array *wb_loss_class_weights(const wb_loss *loss) {
     const wb_array *p = loss->p;
     if (!w) return NULL;
     if (p->ndim == 0 || w->ndim != 1 || w->sizes[0] != p->sizes[loss->dim])
-        return wb_fail_null(WB_ERROR_SHAPE,
-                            "%s: class_weights must be one for each of the classes along dimension "
-                            "%d of the prediction %s, got sizes %s",
-                            loss->name, loss->dim, wb_text_of(p), wb_text_of(w));
+        return wb_fail_null(
+            WB_ERROR_SHAPE,
+            "%s: class_weights must have one number for each class (dimension %d of "
+            "the prediction %s), got %s",
+            loss->name, loss->dim, wb_text_of(p), wb_text_of(w));
     int64_t sizes[WB_MAX_DIMS];
     for (int i = 0; i < p->ndim; i++) sizes[i] = i == loss->dim ? w->sizes[0] : 1;
     return wb_reshape_make(in_type(w, (wb_dtype)p->dtype), p->ndim, sizes);

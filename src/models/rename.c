@@ -285,7 +285,7 @@ static bool check_rows(const renamer *n) {
         if (is_taken(n, row->from)) {
             (void)wb_fail(
                 WB_ERROR_ARGUMENT,
-                "%s: rename table, line %d: an earlier row, with another left side, takes "
+                "%s: rename table, line %d: this row is never used, since an earlier row matches "
                 "\"%.200s\"",
                 n->file->path, row->line, row->from);
             return false;

@@ -179,16 +179,27 @@ static wb_status check_stars(const parser *p, const wb_rename_row *row) {
     return WB_OK;
 }
 
+static wb_status take_arrow(parser *p, const char *from) {
+    word w;
+    skip_blanks(p);
+    if (is_line_end(p))
+        return wb_fail(WB_ERROR_FORMAT,
+                       "rename table, line %d: -> must follow \"%.80s\", but the row ends there",
+                       p->line, from);
+    if (take_word(p, &w) && word_is(&w, "->")) return WB_OK;
+    return wb_fail(WB_ERROR_FORMAT, "rename table, line %d: -> must follow \"%.80s\", got \"%.*s\"",
+                   p->line, from, (int)(w.length < 80 ? w.length : 80), w.text);
+}
+
 /* FROM -> [TO [OPTIONS]] */
 static wb_status take_row(parser *p) {
     wb_rename_row row = {.line = p->line};
     bool is_quoted = false;
-    word arrow;
     wb_status status = take_name(p, &row.from, &is_quoted);
     if (status != WB_OK) return status;
     row.is_pattern = !is_quoted && strchr(row.from, '*');
-    skip_blanks(p);
-    if (!take_word(p, &arrow) || !word_is(&arrow, "->")) return fault(p, "-> was expected");
+    status = take_arrow(p, row.from);
+    if (status != WB_OK) return status;
     skip_blanks(p);
     if (!is_line_end(p)) status = take_name(p, &row.to, &row.is_literal);
     if (status == WB_OK) status = take_options(p, &row);

@@ -99,14 +99,21 @@ bool wb_scatter_check(const char *function, wb_array *base, wb_array **index, wb
     if (!*index) return false;
     int64_t sizes[WB_MAX_DIMS];
     const int ndim = gathered_sizes(base, *index, *dim, sizes);
+    if (ndim < 0)
+        return wb_fail_null(WB_ERROR_SHAPE,
+                            "%s: updates for %s at %s positions would have more "
+                            "than %d dimensions",
+                            function, wb_text_of(base), wb_text_of(*index), WB_MAX_DIMS);
     bool fits = ndim == (*updates)->ndim;
     for (int d = 0; fits && d < ndim; d++) fits = sizes[d] == (*updates)->sizes[d];
     if (!fits)
         return wb_fail_null(
-            WB_ERROR_SHAPE, "%s: updates %s at %s positions do not fit into dimension %d of %s",
-            function, wb_text_of(*updates), wb_text_of(*index), *dim, wb_text_of(base));
+            WB_ERROR_SHAPE,
+            "%s: base is %s and index %s along dimension %d, so updates must be %s, got %s",
+            function, wb_text_of(base), wb_text_of(*index), *dim, wb_sizes_text(ndim, sizes),
+            wb_text_of(*updates));
     if (base->dtype == WB_BOOL)
-        return wb_fail_null(WB_ERROR_DTYPE, "%s: x must not be bool", function);
+        return wb_fail_null(WB_ERROR_DTYPE, "%s: base must not be bool", function);
     char index_name[64];
     snprintf(index_name, sizeof index_name, "%s: index", function);
     if (!wb_check_positions(index_name, *index, base->sizes[*dim])) return false;

@@ -46,8 +46,9 @@ static bool join_sizes(int dim, int count, wb_array *const *arrays, int64_t *siz
         for (int d = 0; fits && d < x->ndim; d++) fits = d == dim || x->sizes[d] == first->sizes[d];
         if (!fits) {
             (void)wb_fail(WB_ERROR_SHAPE,
-                          "concat: array %d is %s, which does not join %s along dimension %d", i,
-                          wb_text_of(x), wb_text_of(first), dim);
+                          "concat: all sizes but that of dimension %d must be equal, but array 0 "
+                          "is %s and array %d %s",
+                          dim, wb_text_of(first), i, wb_text_of(x));
             return false;
         }
         if (__builtin_add_overflow(sizes[dim], x->sizes[dim], &sizes[dim])) sizes[dim] = INT64_MAX;

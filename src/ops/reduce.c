@@ -309,7 +309,7 @@ void wb_vjp_normalise(wb_array *o, wb_array *g, const bool *want, wb_array **out
     out[0] = wb_cast(MUL(scale, rest), (wb_dtype)o->inputs[0]->dtype);
 }
 
-/* ---- softmax and its kin ---- */
+/* ---- softmax and related functions ---- */
 
 static wb_array *row_operation(const char *function, wb_op op, wb_array *x, int ndim,
                                const int64_t *dims) {

@@ -35,8 +35,9 @@ static int dim_of(const scan *s, const char *what, int number, int ndim) {
     if (dim >= 0 && dim < ndim) return (int)dim;
     (void)wb_fail(
         WB_ERROR_ARGUMENT,
-        "scan: .dim = %lld is not a dimension of %s %d, which has %d with that of the steps",
-        (long long)wanted, what, number, ndim);
+        "scan: .dim must be a dimension of %s %d, from %d to %d, that of the steps included, got "
+        "%lld",
+        what, number, -ndim, ndim - 1, (long long)wanted);
     return -1;
 }
 

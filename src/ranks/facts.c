@@ -155,8 +155,10 @@ static wb_status find_longest(size_t own, size_t *longest) {
     for (int r = 0; status == WB_OK && r < wb_ranks_count(); r++) {
         memcpy(&bytes, all[r], sizeof bytes);
         if (bytes < 0 || bytes > MOST_BYTES)
-            return wb_fail(WB_ERROR_LOST, "distributed: rank %d has a list of %lld bytes", r,
-                           (long long)bytes);
+            return wb_fail(WB_ERROR_LOST,
+                           "distributed: rank %d sent an invalid message: its facts have %lld "
+                           "bytes, expected 0 to %d",
+                           r, (long long)bytes, MOST_BYTES);
         if ((size_t)bytes > *longest) *longest = (size_t)bytes;
     }
     return status;

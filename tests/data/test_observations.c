@@ -25,8 +25,8 @@ static void observations_are_views(void **state) {
     assert_ptr_equal(y->buffer, x->buffer);
     assert_int_equal(wb_count(wb_getobs(x, 4, 4)), 0);
     assert_null(wb_getobs(x, 3, 5));
-    assert_error(WB_ERROR_ARGUMENT, "getobs: observations 3 to 5 lie outside 0 to 4, those "
-                                    "of x (2, 4)");
+    assert_error(WB_ERROR_ARGUMENT, "getobs: 0 <= start <= stop <= 4 must hold for x (2, "
+                                    "4), got start 3 and stop 5");
 }
 
 /* the sizes of the parts of n observations */

@@ -140,7 +140,7 @@ static void questions_about_nothing(void **state) {
     assert_int_equal(wb_memory_limit(NULL, 1), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "wb_memory_limit: the device is NULL");
     assert_int_equal(wb_memory_limit(here, -1), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT, "wb_memory_limit: a negative number of bytes");
+    assert_error(WB_ERROR_ARGUMENT, "wb_memory_limit: bytes must not be negative, got -1");
 }
 
 /* ---- who holds it ---- */

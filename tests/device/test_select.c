@@ -188,10 +188,10 @@ static const row rows[] = {
     {"WEBER_DEVICE goes before the preference, and says so", get_device_verbose, "cuda amdgpu",
      "CUDA", "WEBER_DEVICE=AMDGPU", .device = "AMDGPU(0)",
      .log = "info: Using backend set in WEBER_DEVICE: AMDGPU.\n"
-            "info: WEBER_DEVICE=AMDGPU goes before the preference CUDA.\n"},
+            "info: WEBER_DEVICE=AMDGPU overrides the preference CUDA.\n"},
     {"WEBER_DEVICE says so at level info", get_device, "cuda amdgpu", "CUDA",
      "WEBER_DEVICE=AMDGPU\nWEBER_LOG=info", .device = "AMDGPU(0)",
-     .log = "info: WEBER_DEVICE=AMDGPU goes before the preference CUDA.\n"},
+     .log = "info: WEBER_DEVICE=AMDGPU overrides the preference CUDA.\n"},
     {"WEBER_DEVICE and the preference agree", get_device_verbose, "cuda", "CUDA",
      "WEBER_DEVICE=CUDA", .device = "CUDA(0)",
      .log = "info: Using backend set in WEBER_DEVICE: CUDA.\n"},
@@ -483,7 +483,7 @@ static void a_backend_that_is_not_there_can_be_preferred(void) {
 static void setting_under_weber_device_warns(void) {
     (void)setenv("WEBER_DEVICE", "CPU", 1);
     expect(wb_gpu_backend_set("CUDA") == WB_OK);
-    expect_log("warning: New GPU backend set: CUDA. WEBER_DEVICE=CPU goes before it.\n");
+    expect_log("warning: New GPU backend set: CUDA. WEBER_DEVICE=CPU overrides it.\n");
     expect_text(wb_gpu_backend(), "CUDA");
     expect(wb_get_device() == wb_cpu_device());
 }
@@ -522,7 +522,7 @@ static void the_choice_says_where_it_comes_from(void) {
     expect_choice("CUDA(0)", "CUDA", true, "automatic, since the preference XPU is unknown");
     (void)setenv("WEBER_DEVICE", "CUDA", 1);
     expect_choice("CUDA(0)", "CUDA", false,
-                  "WEBER_DEVICE=CUDA, which goes before the preference XPU");
+                  "WEBER_DEVICE=CUDA, which overrides the preference XPU");
     (void)setenv("WEBER_DEVICE", "CPU", 1);
     prefer("CPU");
     expect_choice("CPU", "CPU", false, "WEBER_DEVICE=CPU");

@@ -113,9 +113,8 @@ static void the_choice_and_where_it_comes_from(void) {
     expect_part(output, line);
     (void)setenv("WEBER_DEVICE", "CUDA", 1);
     expect(weber("devices") == 0);
-    expect_part(
-        output,
-        "\nChoice       CUDA(0) (WEBER_DEVICE=CUDA, which goes before the preference CPU)\n");
+    expect_part(output,
+                "\nChoice       CUDA(0) (WEBER_DEVICE=CUDA, which overrides the preference CPU)\n");
     expect_part(output, "\nVariable     WEBER_DEVICE=CUDA\n");
     expect_part(output, "\nVariable     WEBER_BACKENDS=cuda,amdgpu,metal\n");
     (void)setenv("WEBER_DEVICE", "CUDDA", 1);
@@ -213,7 +212,7 @@ static void backends_that_cannot_be_preferred(void) {
     (void)setenv("WEBER_DEVICE", "CPU", 1);
     expect(weber("backend CUDA") == 0);
     expect_part(output,
-                "weber warning: New GPU backend set: CUDA. WEBER_DEVICE=CPU goes before it.\n");
+                "weber warning: New GPU backend set: CUDA. WEBER_DEVICE=CPU overrides it.\n");
 }
 
 /* Copies the library and the tool to lib/ and bin/ of the scene, and a plugin to where it is asked

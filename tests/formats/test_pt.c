@@ -245,7 +245,7 @@ static const struct {
     {P("\200\2}X\0\0\0\0Ns."), "is an empty text"},
     {P(ONE(TENSOR(FLOATS, "K\0", "\212\010\0\0\0\0\0\0\0\040K\0\206", "K\1K\1\206"))),
      "reaches beyond the 6 elements"},
-    {P("(I1\nimodule\nname\n."), "operation 0x69 of a pickle is not read"},
+    {P("(I1\nimodule\nname\n."), "operation 0x69 of a pickle is not supported"},
     {P(ONE(TENSOR(FLOATS, "K\0", "K\7\205", "K\1\205"))), "reaches beyond the 6 elements"},
     {P(ONE(TENSOR(FLOATS, "K\3", "K\2K\2\206", "K\2K\1\206"))), "reaches beyond the 6 elements"},
     {P(ONE(TENSOR(FLOATS, "K\0", "K\2\205", "J\377\377\377\377\205"))),

@@ -426,10 +426,11 @@ static void vectors(void **state) {
     assert_value(wb_gaussian_nll_loss(a, p, .variance = v), ((9. + 16) / 2 + log(1.) + log(4.)) / 4,
                  1e-9);
     assert_null(wb_triplet_loss(a, p));
-    assert_error(WB_ERROR_ARGUMENT, "triplet_loss: negative is not given");
+    assert_error(WB_ERROR_ARGUMENT, "triplet_loss: .negative must be given");
     assert_null(wb_gaussian_nll_loss(a, p, .variance = wb_ones(WB_F64, 3)));
     assert_error(WB_ERROR_SHAPE,
-                 "gaussian_nll_loss: the prediction has sizes (2, 2), variance (3)");
+                 "gaussian_nll_loss: variance must have the sizes of the prediction, (2, 2), or 1, "
+                 "got (3)");
 }
 
 /* ---- weights ---- */
@@ -727,8 +728,8 @@ static void settings_of_other_losses(void **state) {
     assert_error(WB_ERROR_SHAPE, "mse: weights must have the sizes of the last dimensions of the "
                                  "terms, which are (3, 2), got (3)");
     assert_null(wb_crossentropy(p, p, .class_weights = wb_ones(WB_F32, 2)));
-    assert_error(WB_ERROR_SHAPE, "class_weights must be one for each of the classes along "
-                                 "dimension 0 of the prediction (3, 2), got sizes (2)");
+    assert_error(WB_ERROR_SHAPE, "class_weights must have one number for each class "
+                                 "(dimension 0 of the prediction (3, 2)), got (2)");
 }
 
 static void sequences_of_classes(void **state) {

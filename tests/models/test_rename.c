@@ -53,8 +53,8 @@ typedef struct fault_row {
 } fault_row;
 
 static const fault_row fault_rows[] = {
-    {"a row without an arrow", "a b", "line 1: -> was expected"},
-    {"a name alone", "\na", "line 2: -> was expected"},
+    {"a row without an arrow", "a b", "line 1: -> must follow \"a\", got \"b\""},
+    {"a name alone", "\na", "line 2: -> must follow \"a\", but the row ends there"},
     {"an unknown turn", "a -> b turned",
      "line 1: after the names, only transpose, permute, flip, part or into may follow"},
     {"a part without a share", "a -> b part",
@@ -288,7 +288,8 @@ static const tree_row tree_rows[] = {
      "torch.npz: rename table, line 3: there is no \"5.weight\" in the file; there is "
      "0.weight, 3.weight, 0.bias"},
     {"a row that comes too late", "*.bias -> b.*\n0.bias -> c", WB_ERROR_ARGUMENT,
-     "torch.npz: rename table, line 2: an earlier row, with another left side, takes \"0.bias\""},
+     "torch.npz: rename table, line 2: this row is never used, since an earlier row matches "
+     "\"0.bias\""},
     {"two names that become one", "*.weight -> w.*\n0.bias -> w.0", WB_ERROR_ARGUMENT,
      "torch.npz: two arrays cannot have one name, but \"0."},
     {"a name that is taken", "0.bias -> 3.weight", WB_ERROR_ARGUMENT, "would both be \"3.weight\""},
@@ -314,7 +315,7 @@ static const tree_row tree_rows[] = {
      "torch.npz: the rename table gives \"3.weight\" the name \"b\" twice; one row is enough"},
     {"halves of different sizes", "0.bias -> b into 1/2\n3.weight -> b into 2/2", WB_ERROR_ARGUMENT,
      "\"b\" needs 2 arrays of one type and size"},
-    {"a fault in the table", "a", WB_ERROR_FORMAT, "rename table, line 1: -> was expected"},
+    {"a fault in the table", "a", WB_ERROR_FORMAT, "rename table, line 1: -> must follow \"a\""},
 };
 
 static char told[600];

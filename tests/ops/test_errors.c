@@ -169,11 +169,14 @@ typedef wb_array *call_fn(void);
     X(71, "a batch of a scalar", wb_flatten_batch(wb_scalar(WB_F32, 1)), SHAPE,                    \
       "flatten: a scalar has no batch dimension")                                                  \
     X(72, "a join of other sizes", wb_concat(0, F(2, 3), F(2, 4)), SHAPE,                          \
-      "concat: array 1 is (2, 4), which does not join (2, 3) along dimension 0")                   \
+      "concat: all sizes but that of dimension 0 must be equal, but array 0 is (2, 3) and array "  \
+      "1 (2, 4)")                                                                                  \
     X(73, "a join of other dimensions", wb_concat(0, F(2, 3), F(2, 3), F(2)), SHAPE,               \
-      "concat: array 2 is (2), which does not join (2, 3) along dimension 0")                      \
+      "concat: all sizes but that of dimension 0 must be equal, but array 0 is (2, 3) and array "  \
+      "2 (2)")                                                                                     \
     X(74, "a stack of other sizes", wb_stack(0, F(2), F(3)), SHAPE,                                \
-      "concat: array 1 is (1, 3), which does not join (1, 2) along dimension 0")                   \
+      "concat: all sizes but that of dimension 0 must be equal, but array 0 is (1, 2) and array "  \
+      "1 (1, 3)")                                                                                  \
     X(75, "a join of nothing", wb_concat_make(0, 0, NULL), ARGUMENT,                               \
       "concat: needs at least one array")                                                          \
     X(76, "a negative border", wb_pad(F(2), 0, -1, 1, 0), ARGUMENT,                                \
@@ -227,7 +230,7 @@ typedef wb_array *call_fn(void);
     X(108, "a backward slice from behind the end", wb_slice(F(2, 3), 1, 3, -1, -1), ARGUMENT,      \
       "slice: start 3, stop -1, step -1 do not fit dimension 1 of (2, 3)")                         \
     X(109, "bool added to", wb_scatter_add(wb_zeros(WB_BOOL, 3), I(1), wb_zeros(WB_BOOL, 1), 0),   \
-      DTYPE, "scatter_add: x must not be bool")                                                    \
+      DTYPE, "scatter_add: base must not be bool")                                                 \
     X(110, "an iota without dimensions", wb_iota_make(WB_F32, 0, 0, NULL), ARGUMENT,               \
       "iota: dimension 0 is outside an array of 0 dimensions")
 

@@ -116,7 +116,7 @@ static void updates_take_the_type_of_the_base(void **state) {
                   0, 4);
     assert_null(wb_scatter_add(wb_zeros(WB_BOOL, 2), positions(WB_I32, 1, (double[]){1}),
                                wb_zeros(WB_BOOL, 1), 0));
-    assert_error(WB_ERROR_DTYPE, "scatter_add: x must not be bool");
+    assert_error(WB_ERROR_DTYPE, "scatter_add: base must not be bool");
 }
 
 static void gradients_go_back_to_their_positions(void **state) {

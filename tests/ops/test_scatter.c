@@ -132,10 +132,12 @@ static void bad_input_is_named(void **state) {
     assert_null(wb_scatter_max(base, wb_vector(1), one, 0));
     assert_error(WB_ERROR_DTYPE, "scatter_max: the index must have an integer type, got f32");
     assert_null(wb_scatter_mul(base, index, base, 0));
-    assert_error(WB_ERROR_SHAPE,
-                 "scatter_mul: updates (2) at (1) positions do not fit into dimension 0 of (2)");
+    assert_error(
+        WB_ERROR_SHAPE,
+        "scatter_mul: base is (2) and index (1) along dimension 0, so updates must be (1), "
+        "got (2)");
     assert_null(wb_scatter_min(wb_zeros(WB_BOOL, 2), index, one, 0));
-    assert_error(WB_ERROR_DTYPE, "scatter_min: x must not be bool");
+    assert_error(WB_ERROR_DTYPE, "scatter_min: base must not be bool");
     if (wb_default_device() == wb_cpu_device()) { /* where it can be looked at */
         assert_null(wb_scatter_max(base, index, one, 0));
         assert_error(WB_ERROR_ARGUMENT, "scatter_max: index 2 at place 0 is not in 0 .. 1");

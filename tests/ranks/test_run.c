@@ -40,7 +40,7 @@ static void arguments_that_are_wrong(void) {
         {"run -n 2 --host a true", "weber run: there is no option --host", 2},
         {"run -n 2 --hosts", "--hosts must be names of machines with commas between them", 2},
         {"run --self-test", "weber run: -n N is missing", 2},
-        {"run -n 2 --self-test true", "weber run: --self-test stands in place of PROGRAM", 2},
+        {"run -n 2 --self-test true", "weber run: --self-test takes no PROGRAM", 2},
         {"run --help", "usage: weber run -n N", 0},
     };
     check_rows(rows, sizeof rows / sizeof *rows);
