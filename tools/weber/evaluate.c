@@ -146,7 +146,10 @@ static void print_row(const dataset *set, const int64_t *answers, int64_t right,
         (void)printf("%7" PRId64, answers[c]);
         all += answers[c];
     }
-    (void)printf("  %6.2f%%\n", all ? 100.0 * (double)answers[right] / (double)all : 0.0);
+    if (all)
+        (void)printf("  %6.2f%%\n", 100.0 * (double)answers[right] / (double)all);
+    else
+        (void)printf("        -\n"); /* the class has no observation */
 }
 
 static void print_matrix(const dataset *set, wb_array *confusion, int64_t classes) {

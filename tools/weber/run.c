@@ -450,7 +450,7 @@ static int take_options(run *r, int count, char **arguments, bool *is_test) {
 /* What is wrong with the command line as a whole; NULL: nothing. */
 static const char *fault_of(const run *r, int left, bool is_test) {
     if (r->count < 1) return "-n N is missing";
-    if (is_test && left > 0) return "--self-test stands in place of PROGRAM";
+    if (is_test && left > 0) return "--self-test takes no PROGRAM";
     return is_test || left > 0 ? NULL : "PROGRAM is missing";
 }
 
