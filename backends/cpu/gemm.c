@@ -44,7 +44,8 @@ static void choose_reading(const wb_gemm *g, plan *p) {
     p->packs_b = g->transpose_b && g->m > 64 && g->ldb >= 512 && g->k >= 128;
 }
 
-/* bf16: A and B packed, two to an element, and the sums unless C holds them. */
+/* For bf16: packed A and B, where an element of 4 bytes holds two numbers, and the sums unless C
+ * holds them. */
 static int64_t piece_scratch_bf16(const wb_gemm *g, const plan *p) {
     const int64_t rows = round_up(p->rows, 16);
     const int64_t columns = round_up(smaller(p->columns, WB_GEMM_SHEET_BF16), 16);

@@ -18,7 +18,7 @@
 #define WB_K_HAS_FLOOR 0
 #endif
 
-/* Adding it rounds |x| < 2^22 (2^51) to an integer, to nearest even, which then stands in the low
+/* Adding it rounds |x| < 2^22 (2^51) to an integer, to nearest even, which then is in the low
  * bits. */
 #define WB_K_ROUND_F32 0x1.8p23f
 #define WB_K_ROUND_F64 0x1.8p52

@@ -27,7 +27,7 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Elements of a tile: many registers want smaller ones, to stay in the first cache together. A row
  * that is reduced is whole where it can be: then registers live through the phases, which otherwise
- * compute what they need anew. */
+ * compute what they need again. */
 static int64_t tile_of(const wb_program *p) {
     enum { FEW_INSTRUCTIONS = 12 };
     if (p->reduced == 1 && p->sizes[0] <= WB_WHOLE_ROW)

@@ -94,7 +94,7 @@ static void assign_fixed(wb_cpu_program *k) {
 }
 
 /* Values that are computed in several phases, or once for all tiles of a unit, have registers of
- * their own: each phase shares out the others anew. */
+ * their own: each phase assigns the others again. */
 static void assign_shared(wb_cpu_program *k, bool *shared) {
     bool seen[WB_MOST_STEPS] = {false};
     for (int phase = 0; phase < k->program.phases; phase++)

@@ -1,4 +1,4 @@
-/* WB_INDEPENDENT stands before a loop whose iterations touch one place each: the compiler may then
+/* WB_INDEPENDENT is put before a loop whose iterations touch one place each: the compiler may then
  * take a result that lies where an operand does without testing for overlap at run time. WB_ROLLED
  * before a short one with a choice in it: unrolled first, it would become jumps. WB_APART is a
  * function whose arrays are known not to overlap only as long as it is not inlined. */

@@ -45,7 +45,7 @@ typedef struct gpu_program_object *gpu_program; /* the compiler's */
     X(GPU_CAPTURE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,                               \
       hipStreamCaptureModeThreadLocal, 1)
 
-/* X(name here, CUDA's, number): where HIP has another one, or none. */
+/* X(name here, CUDA's, number): constants that HIP lacks or has with another number. */
 #define GPU_CUDA_NUMBER_LIST(X)                                                                    \
     X(GPU_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED, 3)                                          \
     X(GPU_STUB_LIBRARY, CUDA_ERROR_STUB_LIBRARY, 34)                                               \

@@ -30,8 +30,7 @@ struct wb_gpu_graph {
 
 static bool reserve_key(wb_gpu_queue *queue, size_t words) {
     if (words <= queue->key_capacity) return true;
-    uint64_t *key =
-        malloc(2 * words * sizeof *key); /* without, launches do: that is no error to record */
+    uint64_t *key = malloc(2 * words * sizeof *key); /* NULL: kernels are launched one by one */
     if (!key) return false;
     free(queue->key);
     queue->key = key, queue->key_capacity = 2 * words;

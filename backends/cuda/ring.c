@@ -1,6 +1,6 @@
 /* Uploads from ordinary (pageable) memory are copied into pinned memory first, so that the device
- * can read them while the program goes on. The pinned memory is a ring: a piece is used again when
- * the event that was recorded after its copy has happened. */
+ * can read them while the program continues. The pinned memory is a ring: a piece is used again
+ * when the event that was recorded after its copy has happened. */
 #include "device.h"
 
 /* Waits for the oldest piece, which is then free. */

@@ -125,7 +125,7 @@ enum {
 typedef void cl_context_notify(const char *text, const void *data, size_t size, void *user);
 typedef void cl_program_notify(cl_program program, void *user);
 
-/* X(name, result, parameters): clName. Lines, so that each stands beside its page of the
+/* X(name, result, parameters): clName. One a line, so that each is beside its page of the
  * specification. */
 #define CL_FUNCTION_LIST(X)                                                                        \
     X(GetPlatformIDs, cl_int, (cl_uint, cl_platform_id *, cl_uint *))                              \

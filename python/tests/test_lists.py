@@ -111,8 +111,8 @@ def test_an_optimiser_follows_the_lists(by_step):
 
 def test_what_lists_refuse():
     m = Listed()
-    for act, words in ((lambda: m.layers.append(3), "a layer, a function or a Parameter"), (lambda: m.layers.pop(), "set the attribute anew"),
-                       (lambda: m.layers.insert(0, wb.relu), "set the attribute anew"), (lambda: m.heads.pop("left"), "set the attribute anew"),
+    for act, words in ((lambda: m.layers.append(3), "a layer, a function or a Parameter"), (lambda: m.layers.pop(), "set the attribute again"),
+                       (lambda: m.layers.insert(0, wb.relu), "set the attribute again"), (lambda: m.heads.pop("left"), "set the attribute again"),
                        (lambda: m.layers(wb.ones(3)), "a Chain calls"), (lambda: m.heads.update({3: wb.relu}), "texts"),
                        (lambda: setattr(m.layers, "extra", wb.Dense(1, 1)), "entries"), (lambda: setattr(m, "pair", (wb.Dense(1, 1), None)), "NoneType"),
                        (lambda: m.heads.update({"a.b": wb.Dense(1, 1)}), "have no dot"), (lambda: m.heads.update({"1": wb.Dense(1, 1)}), "no numbers"),

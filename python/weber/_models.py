@@ -125,7 +125,7 @@ class _Container(Module):
         return len(_weber._names(self))
 
     def __delitem__(self, key: Any) -> None:
-        raise TypeError("entries of a %s stay: set the attribute anew, model.blocks = [model.blocks[0]]" % type(self).__name__)
+        raise TypeError("entries of a %s cannot be removed: set the attribute again, model.blocks = [model.blocks[0]]" % type(self).__name__)
 
     def pop(self, *key: Any) -> Any:
         del self[key]

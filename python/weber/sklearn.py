@@ -14,10 +14,10 @@ import weber as wb
 
 
 class _Estimator(BaseEstimator):
-    """What both have: a model, trained by AdamW on shuffled batches.
+    """The common part of both estimators: a model, trained by AdamW on shuffled batches.
 
-    hidden: sizes of the hidden layers; epochs, batchsize, eta (the learning rate at first; it falls to 0 as a cosine), weight_decay.
-    random_state: an integer, or None for another network each time.
+    hidden: sizes of the hidden layers. eta: the initial learning rate, which decreases to 0 along a cosine. weight_decay: AdamW's lambda.
+    random_state: a seed, a RandomState, or None for a different network at each fit.
     """
 
     def __init__(self, hidden: Any = (64,), *, epochs: int = 100, batchsize: int = 32, eta: float = 1e-2, weight_decay: float = 0.0,

@@ -97,7 +97,7 @@ static void free_array(wb_thread *thread, wb_array *x) {
                       wb_text_of(x));
 }
 
-/* Where the number of the object's thread stands; NULL: any thread may free it. */
+/* The object's member with the number of its owner; NULL: any thread may free it. */
 static uint32_t *owner_of(wb_object *any) {
     if (any->klass == &wb_array_class) return &((wb_array *)(void *)any)->owner;
     return any->klass->owner ? any->klass->owner(any) : NULL;

@@ -10,7 +10,7 @@
 typedef struct wb_replacement {
     FILE *stream;             /* what is written here becomes the file */
     char path[PATH_MAX];      /* of the file, with symbolic links resolved */
-    char fresh[PATH_MAX + 8]; /* PATH.XXXXXX; a process that is killed may leave it behind */
+    char fresh[PATH_MAX + 8]; /* PATH.XXXXXX; a process that is killed may leave this file */
 } wb_replacement;
 
 /* Opens a new file beside the one at path, with the same permissions. False: errno says why;

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Whether the word is in the text, a list with commas; false for NULL. */
+/* Whether the word is in the text, a list separated by commas; false for NULL. */
 bool wb_has_word(const char *text, const char *word);
 
 typedef struct wb_switch {
@@ -22,7 +22,7 @@ static inline bool wb_is_on(wb_switch *s) {
     return (state == WB_SWITCH_UNKNOWN ? wb_switch_look_up(s) : state) == WB_SWITCH_ON;
 }
 
-/* Warns, once at the start, of words in the library's own variables that it does not know. */
+/* Warns once, at the start, about unknown words in the library's environment variables. */
 void wb_check_variables(void);
 
 #endif

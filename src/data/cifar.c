@@ -53,7 +53,7 @@ static bool read_file(const char *path, FILE *file, int labels, wb_array **x, wb
     const bool good = pixels && values && read_records(path, file, labels, n, pixels, values);
     if (good) {
         *x = wb_from_make(WB_U8, pixels, 4, sizes);
-        *y = wb_from_make(WB_I32, values, labels, labels == 1 ? &n : both); /* as many dimensions */
+        *y = wb_from_make(WB_I32, values, labels, labels == 1 ? &n : both);
     }
     wb_release(pixels);
     wb_release(values);

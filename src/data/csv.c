@@ -476,7 +476,7 @@ typedef struct word {
     int64_t place;
 } word;
 
-/* The lines, sorted, each with its number; lines is cut into them. */
+/* The lines of a text, sorted, each with its number. Line ends in the text become zero bytes. */
 static word *words_of(char *lines, int64_t *count) {
     word *words = NULL;
     int64_t capacity = 0;

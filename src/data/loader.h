@@ -55,7 +55,7 @@ struct wb_loader {
     int64_t *order;
     int64_t epoch, turns, next; /* next: number of the batch to come */
     bool in_epoch;              /* an epoch has begun and has not ended */
-    bool goes_on; /* a position was loaded: wb_next with a batch of {0} goes on in that epoch */
+    bool goes_on; /* a position was loaded: wb_next with a batch of {0} continues that epoch */
     wb_loader_turn turn;
     wb_loader_slot slots[WB_PREFETCH_SLOTS];
     wb_buffer *last[WB_LOADER_SOURCES]; /* memory of the batch that wb_next gave last */

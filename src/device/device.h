@@ -76,7 +76,7 @@ wb_status wb_device_finish(wb_device *device);
  * closes the device. */
 wb_device *wb_device_new(const wb_backend *backend, int index);
 
-/* Memory that is no array's (a plan's workspace), in the device's statistics. NULL: out of
+/* Memory that belongs to no array (a plan's workspace), in the device's statistics. NULL: out of
  * memory. */
 void *wb_device_alloc(const wb_device *device, size_t size_bytes);
 void wb_device_free(const wb_device *device, void *handle, size_t size_bytes);

@@ -151,7 +151,7 @@ static bool apply(wb_toml *toml, const change *c) {
     for (size_t i = 0; c->to_none && i < sizeof heirs / sizeof *heirs; i++) {
         char value[WB_PREFERENCE_BYTES];
         if (wb_toml_get(toml, heirs[i], c->key, value, sizeof value) == WB_TOML_ABSENT) continue;
-        return wb_toml_add_table(toml, table); /* where it stands, other tables are not read */
+        return wb_toml_add_table(toml, table); /* if it is there, other tables are not read */
     }
     return true;
 }

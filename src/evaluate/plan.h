@@ -86,7 +86,7 @@ typedef struct wb_plan_pause {
     int32_t tape;   /* place of its node, which has late values (scan) or the number (collective) */
     wb_plan_scan scan;
     wb_argument from, to; /* of a collective */
-    bool is_begun;        /* a collective that goes on while commands run */
+    bool is_begun;        /* a collective that continues while commands run */
     /* only waits, until at most `left` of the collectives that were begun are unfinished */
     bool is_wait;
     int32_t left;

@@ -317,7 +317,7 @@ static wb_status fill(nest *n, job j) {
     return WB_OK;
 }
 
-/* ---- what stands elsewhere ---- */
+/* ---- values in several places ---- */
 
 /* A stand-in is a record with a number, whose one child is the record meant. */
 static wb_status add_stand_ins(nest *n) {
@@ -344,7 +344,7 @@ static wb_status check_twice(const nest *n) {
     return WB_OK;
 }
 
-/* The beginning of an entry's path, or all of it, and what stands there. */
+/* The beginning of an entry's path, or all of it, and the value there. */
 typedef struct place {
     const char *path;
     size_t length;

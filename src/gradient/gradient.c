@@ -104,8 +104,8 @@ static bool leads_on(const wb_array *x) {
     return x->ninputs > 0 && (wb_op_rows[x->op].vjp || x->op == WB_OP_scan);
 }
 
-/* One result of an operation that has no derivative of its own: the walk goes on through the array
- * from which that result was computed. */
+/* One result of an operation that has no derivative of its own: the walk continues through the
+ * array from which that result was computed. */
 static bool is_expanded(const wb_array *x) {
     return x->op == WB_OP_result && wb_expands_for_gradient(x->inputs[0]->op);
 }

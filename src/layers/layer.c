@@ -257,7 +257,7 @@ typedef struct layer_place {
     const wb_layer *inner;
 } layer_place;
 
-/* "layer 2 of Chain", "actor of ActorCritic"; false if inner stands in no field. */
+/* "layer 2 of Chain", "actor of ActorCritic"; false if inner is in no field. */
 static bool describe_inner(const wb_layer *layer, const wb_layer *inner, char *text, size_t size) {
     const char *name = layer->class_->name;
     for (int i = 0; i < layer->class_->field_count; i++) {
@@ -315,7 +315,7 @@ static void append_step(const wb_layer *layer, const wb_layer *inner, char *text
     }
 }
 
-/* Where the layer that is applied stands in the outermost one that is. */
+/* The place of the layer that is being applied in the outermost layer that is being applied. */
 static void path_of(const layer_place *own, char *text, size_t size) {
     const layer_place *outer = outer_layer(own);
     text[0] = 0;

@@ -8,9 +8,9 @@
 #include "base/memory.h"
 #include "layers/layer.h"
 
-/* Items lie behind this head. Optimisers know the arrays of a model by their slots, so the memory
- * in which a list's items were before it grew stays as long as the list: no other slot gets the
- * address, and wb_list_had finds it. */
+/* The items follow this header in memory. Optimisers know the arrays of a model by their slots. So
+ * the memory in which a list's items were before it grew is kept as long as the list: no other slot
+ * gets the address, and wb_list_had finds it. */
 typedef struct block {
     struct block *before;
     int64_t capacity;

@@ -262,7 +262,7 @@ static wb_array *own(wb_array *x) {
     return wb_is_evaluated(origin_of(x)) ? wb_copy(x) : wb_copied(x);
 }
 
-/* The same for a parameter: it is detached, so that no gradient goes on to the arrays it was
+/* The same for a parameter: it is detached, so that no gradient reaches the arrays it was
  * computed from. */
 static wb_array *own_leaf(wb_array *x) {
     if (!wb_is_evaluated(origin_of(x))) return wb_copied(wb_stop_gradient(x));

@@ -77,7 +77,7 @@ static wb_array *lengths(const ctc *c, const char *what, wb_array *x, int64_t mo
 
 /* ---- places ---- */
 
-/* The labels (U, N) i32; past a column's length stands a label that is not the blank. */
+/* The labels (U, N) i32; beyond a column's length it has a label that is not the blank. */
 static wb_array *labels(const ctc *c, wb_array *counts) {
     wb_array *y = wb_reshape(wb_cast(c->loss->y, WB_I32), c->U, c->N);
     if (!counts) return y;

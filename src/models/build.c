@@ -370,7 +370,7 @@ static const wb_term *positional_term(const wb_part *p, const wb_field *const *l
     return wb_term_at(p->term, *at);
 }
 
-/* True if what the keyed term says stands before it, with this key or by its place. */
+/* True if an earlier term says the same as the keyed term, by this key or by its position. */
 static bool is_said_before(const wb_part *p, const wb_layer_class *k, const wb_term *t) {
     const wb_field *list[WB_MOST_SETTINGS];
     int positional;

@@ -7,7 +7,7 @@
 
 #include "formats/julia.h"
 
-/* A struct that stands for one of its fields; at < 0: for its first array. */
+/* A struct that is replaced by one of its fields; at < 0: by its first array. */
 static const struct {
     const char *name;
     int at;

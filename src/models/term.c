@@ -224,7 +224,7 @@ static bool read_operator(parser *p, const char *key) {
     return finish(p, t);
 }
 
-/* The name before a single "=", if that is what stands here. */
+/* The name before a single "=", if the text continues with these. */
 static bool read_key(parser *p, const char **key) {
     const char *begin = p->at;
     *key = NULL;

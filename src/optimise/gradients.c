@@ -214,7 +214,7 @@ wb_array *wb_gradients_weight(const wb_gradients *g) {
 /* The batch that a loss gets if none was given; its x and y are NULL. */
 static const wb_batch empty_batch;
 
-/* The loss, with what it hands out and was divided by. */
+/* Calls the loss function; g gets its auxiliary outputs and its divisor. */
 static wb_array *call(const char *function, wb_gradients *g, wb_loss_fn *loss,
                       const wb_batch *batch, void *user, const wb_precision *precision) {
     wb_divisor divisor = {.notes = 0};

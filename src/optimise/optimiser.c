@@ -108,7 +108,7 @@ static bool add_slot(wb_visitor *visitor, const wb_path *path, wb_array **slot, 
     return true;
 }
 
-/* The other paths of a layer that stands in several places. A walk over all places meets the slots
+/* The other paths of a layer that is in several places. A walk over all places meets the slots
  * in the order of the first walk, and those that it has met before in between. */
 static bool add_path(wb_visitor *visitor, const wb_path *path, wb_array **slot, bool trainable) {
     slot_list *list = (slot_list *)(void *)visitor;
@@ -250,7 +250,7 @@ static bool fill_group(wb_optimiser *o, const wb_optimiser *new, int64_t groups,
                          : member->part < 0 ? &o->rule
                                             : &o->parts[member->part].rule;
     group->is_frozen = old && old->is_frozen;
-    if (old && !states_fit(o, old, x)) old = NULL; /* its settings stay, its states begin anew */
+    if (old && !states_fit(o, old, x)) old = NULL; /* its settings stay, its states start again */
     group->cohort = old ? old->cohort : new_cohort(o, own, x);
     if (group->cohort < 0) return false;
     note_array(group, x);

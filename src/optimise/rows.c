@@ -33,7 +33,7 @@ static const wb_rule_row momentum_row = {.name = "Momentum",
 wb_rule wb_momentum_make(wb_momentum_desc desc) { return wb_rule_of_desc(&momentum_row, &desc); }
 #undef DESC
 
-/* ---- Adam and its kin ---- */
+/* ---- Adam and its variants ---- */
 
 #define DESC          wb_adam_desc
 #define ADAM_SETTINGS RATE(eta), FRACTION(beta1), FRACTION(beta2), RATE(epsilon)
@@ -202,7 +202,7 @@ static const wb_rule_row lion_row = {.name = "Lion",
 wb_rule wb_lion_make(wb_lion_desc desc) { return wb_rule_of_desc(&lion_row, &desc); }
 #undef DESC
 
-/* ---- more of Adam's kin ---- */
+/* ---- more variants of Adam ---- */
 
 #define DESC wb_adam_desc
 static wb_array *adamax(wb_rule_at *at) {

@@ -1,5 +1,5 @@
 /* Cuts functions.txt into blocks, one function each, and puts those in front of a text that it
- * names, directly or through others. Each stands inside #ifndef, so that texts can be compiled
+ * names, directly or through others. Each is inside #ifndef, so that texts can be compiled
  * together. */
 #include "program/functions.h"
 

@@ -127,7 +127,7 @@ static bool TYPE(is_read)(const wb_conv_plan *plan, const wb_conv_box *box, int 
     return false;
 }
 
-/* Places from .. to - 1 of an axis of the box, with remainder r, lie in the source. */
+/* Which positions with remainder r on axis d of the box are inside the source: from to to - 1. */
 WB_INLINE void TYPE(inside)(const wb_conv_plan *plan, const wb_conv_box *box, int d, int64_t r,
                             int64_t *from, int64_t *to) {
     const int64_t step = plan->axis[d].step, begin = box->origin[d] + r,

@@ -1,8 +1,9 @@
-/* The tiles where a multiply-add takes a lane of one vector for all of another (gemm_tile.h, ARM):
- * B is read as vectors, and no register holds a broadcast number.
+/* Tiles for processors that can multiply a vector by one lane of another (ARM; gemm_tile.h): B is
+ * loaded as vectors, and no register holds a broadcast number.
  *
- * A last vector of rows that is not whole is read further up, whole, and its first lanes are
- * computed twice: they are the same bits. So no loop has an edge in it. */
+ * If the rows do not fill the last vector, it is loaded from further up, so that it is full and
+ * overlaps the one before; the shared rows are computed twice, with the same bits. So no loop needs
+ * a case for the edge. */
 
 /* The A of one k; edge: from it to its last vector. */
 WB_INLINE void TYPE(tile_rows)(const REAL *a, int vectors, int64_t edge, VEC *row) {

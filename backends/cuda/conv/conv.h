@@ -95,7 +95,7 @@ typedef struct wb_conv_choice {
 } wb_conv_choice;
 
 /* The same shape gets the same plan until the device is closed, or until 512 shapes are known: then
- * those that no kernel uses are dropped; if needed again, they are found on disk or made anew. */
+ * those that no kernel uses are dropped; if needed again, they are found on disk or made again. */
 typedef struct wb_conv_plan {
     struct wb_conv_plan *next;
     wb_conv_shape shape;

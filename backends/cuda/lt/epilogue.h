@@ -21,10 +21,10 @@ typedef struct wb_epilogue {
     int64_t bias_offset_bytes;
 } wb_epilogue;
 
-/* True if the result and the bias are, in each run. */
+/* True if the result and the bias are aligned in each run. */
 bool wb_epilogue_is_aligned(const wb_call *call, const wb_epilogue *epilogue);
 
-/* True for the operations of which these epilogues consist. */
+/* True for the operations that these epilogues can contain. */
 bool wb_epilogue_takes(const char *name);
 
 /* True if the program is one of these over the whole product, all in the call's type, and nothing

@@ -1,5 +1,5 @@
 /* Linux: fsync(2) reaches the disk, and memory that processes share is a POSIX object
- * (shm_open(3)), which stands in /dev/shm. */
+ * (shm_open(3)), which is in /dev/shm. */
 #include "platform/files.h"
 
 #include <errno.h>
