@@ -135,7 +135,7 @@ static bool take_places(ctc *c, wb_array *counts) {
 
 /* ---- the recursion ---- */
 
-/* (S, N, T): the logarithm of the chance of each place's class at each step. */
+/* (S, N, T): the logarithm of the probability of each place's class at each step. */
 static wb_array *chances(const ctc *c) {
     const int64_t sizes[] = {c->K, c->T, c->N};
     wb_array *logs = wb_permute(wb_logsoftmax(wb_reshape_make(c->loss->p, 3, sizes)), 0, 2, 1);

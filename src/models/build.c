@@ -45,9 +45,9 @@ void *wb_part_fail(const wb_part *p, wb_status status, const char *format, ...) 
         return wb_fail_null(status, "%s: %s%s%s", p->building->where, path, *path ? ": " : "",
                             what);
     const char *key = p->building->key;
-    return wb_fail_null(status,
-                        "%s: %s%s%s: %s; wb_load puts a file's arrays into a model that you give",
-                        p->building->where, key, *key && *path ? "." : "", path, what);
+    return wb_fail_null(
+        status, "%s: %s%s%s%s%s; wb_load puts a file's arrays into a model that you give",
+        p->building->where, key, *key && *path ? "." : "", path, *key || *path ? ": " : "", what);
 }
 
 bool wb_part_is_new(const wb_part *p) { return !p->building->file; }

@@ -1,4 +1,4 @@
-/* Deviations, norms, dot products, any and all: made of reductions. */
+/* Standard deviations, norms, dot products, any and all: made of reductions. */
 #include <math.h>
 
 #include "base/memory.h"

@@ -195,7 +195,9 @@ static void arrays_alone_become_a_model(void) {
     wb_scope_close();
     wb_free(model), wb_free(list), wb_free(again), wb_free(torch);
     expect(weber("convert m.npz t.bson '--structure=Dense(3 => 2)'") == 1);
-    expect_part(output, "it needs weight");
+    expect_part(output, "weber convert: m.npz: it needs weight, which the file does not have; "
+                        "--model=KEY takes a part of the file, --rename=TABLE gives its arrays "
+                        "other names");
     expect(weber("convert m.npz t.bson --rename=names '--structure=Dense(2 => 2)'") == 1);
     expect_part(output, "0.weight, renamed weight and transposed, is (2, 3) in the file, (2, 2)");
 }

@@ -141,7 +141,19 @@ static int convert_model(const char *from, const char *to, const request *r) {
     if (good) (void)wb_save_named(to, {r->key ? r->key : "model", model});
     wb_free(model);
     free(rename);
-    return wb_report("weber convert") || !good;
+    if (!wb_failed()) return !good;
+    static const char *const words[][2] = {
+        {"; .partial leaves out such arrays",
+         "; a row NAME -> of a rename table leaves an array out"},
+        {"; wb_load puts a file's arrays into a model that you give",
+         "; --model=KEY takes a part of the file, --rename=TABLE gives its arrays other names"},
+        {"make the model by wb_parse, and load it by wb_load with .from = \"torch\"",
+         "--from=torch reads them"},
+        {".from = \"torch\" finds out", "--from=torch finds out"},
+        {": .key chooses one", ": --model=KEY chooses one"},
+        {"rename table (.rename)", "rename table (--rename)"}};
+    tool_say_error("convert", words, sizeof words / sizeof *words);
+    return 1;
 }
 
 int tool_convert(int count, char **arguments) {

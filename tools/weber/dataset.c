@@ -181,17 +181,7 @@ static bool say_for_tool(void) {
         {"; wb_csv_labels reads names", "; names may be in the column of labels alone, --y=NAME"},
         {"; .missing says which text means no value", ""},
         {"perhaps .separator = ", "perhaps --separator="}};
-    char message[1024], *at;
-    (void)wb_take_error(message, sizeof message);
-    (void)fputs("weber evaluate: ", stderr);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (!(at = strstr(message, words[i][0]))) continue;
-        char rest[1024];
-        (void)snprintf(rest, sizeof rest, "%s", at + strlen(words[i][0]));
-        (void)snprintf(at, sizeof message - (size_t)(at - message), "%s%s", words[i][1], rest);
-    }
-    put_plain_to(stderr, message, strlen(message));
-    (void)fputc('\n', stderr);
+    tool_say_error("evaluate", words, sizeof words / sizeof *words);
     return false;
 }
 

@@ -52,6 +52,20 @@ int tool_wrong_count(const char *help, const char *command, const char *wanted, 
                       count == 1 ? "" : "s");
 }
 
+void tool_say_error(const char *command, const char *const words[][2], size_t count) {
+    char message[2048], *at;
+    (void)wb_take_error(message, sizeof message);
+    (void)fprintf(stderr, "weber %s: ", command);
+    for (size_t i = 0; i < count; i++) {
+        if (!(at = strstr(message, words[i][0]))) continue;
+        char rest[sizeof message];
+        (void)snprintf(rest, sizeof rest, "%s", at + strlen(words[i][0]));
+        (void)snprintf(at, sizeof message - (size_t)(at - message), "%s%s", words[i][1], rest);
+    }
+    put_plain_to(stderr, message, strlen(message));
+    (void)fputc('\n', stderr);
+}
+
 int tool_usage(const char *command, int count, char **arguments) {
     if (count == 1 && strcmp(arguments[0], "--help") == 0) return tool_help(usage, true);
     return tool_wrong(usage, "%s: does not take \"%s\"", command, arguments[count - 1]);

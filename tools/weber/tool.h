@@ -16,7 +16,8 @@ int tool_run(int count, char **arguments);
 int tool_ranks(int count, char **arguments);
 int tool_profile(int count, char **arguments);
 
-/* Whether the model makes y of the file's x, or of x1, x2, ...; prints the difference, or why not. */
+/* Whether the model computes y from the file's x, or from x1, x2, ...; prints the difference, or why
+ * not. */
 struct wb_layer;
 bool tool_check(const char *path, struct wb_layer *model);
 
@@ -31,6 +32,10 @@ int tool_wrong_count(const char *help, const char *command, const char *wanted, 
 /* Prints the general help, for a command that has no help of its own: on stdout if --help is its
  * one argument; else with the error that `command` does not take the last argument. */
 int tool_usage(const char *command, int count, char **arguments);
+
+/* Prints the pending error as `command`'s, with the words of the library for a program in C
+ * (words[i][0]) replaced by those for the tool (words[i][1]), and clears it. */
+void tool_say_error(const char *command, const char *const words[][2], size_t count);
 
 /* What the default device reaches, measured: products of f32 matrices, 1e9 operations a second, and
  * arrays read and written, 1e9 bytes a second. {0}, with the error reported, where that failed. */
