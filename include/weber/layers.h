@@ -62,8 +62,8 @@ typedef struct wb_conv_desc {
     int64_t in, out; /* channels; required without given_weight */
     wb_activation *activation;
     int64_t stride[3]; /* default 1; the last number given repeats */
-    int64_t
-        pad[3]; /* on both sides: WB_ALL(1) in all dimensions, WB_EACH(1, 0) in each; default 0 */
+    /* on both sides: WB_ALL(1) in all dimensions, WB_EACH(1, 0) in each; default 0 */
+    int64_t pad[3];
     int64_t pad_more[3]; /* added to the padding after x */
     int64_t dilation[3]; /* default 1; the last number given repeats */
     int64_t groups;      /* divides in and out; default 1 */
@@ -95,8 +95,8 @@ typedef struct wb_pool_desc {
     WB_START_MEMBER;
     int64_t kernel[3]; /* required */
     int64_t stride[3]; /* default: the kernel; the last number given repeats */
-    int64_t
-        pad[3]; /* on both sides: WB_ALL(1) in all dimensions, WB_EACH(1, 0) in each; default 0 */
+    /* on both sides: WB_ALL(1) in all dimensions, WB_EACH(1, 0) in each; default 0 */
+    int64_t pad[3];
     int64_t pad_more[3];
     bool same_pad;
 } wb_pool_desc;
@@ -198,8 +198,8 @@ typedef struct wb_batchnorm_desc {
     double momentum WB_DEFAULT(0.1); /* 0 to 1; 0: running statistics do not change */
     bool affine WB_DEFAULT(true), track_stats WB_DEFAULT(true);
     wb_dtype dtype;                        /* default f32 */
-    wb_array *given_beta, *given_gamma;    /* (channels), instead of zeros, ones */
-    wb_array *given_mean, *given_variance; /* (channels), instead of zeros, ones */
+    wb_array *given_beta, *given_gamma;    /* (channels), instead of zeros and ones */
+    wb_array *given_mean, *given_variance; /* (channels), instead of zeros and ones */
     bool sync; /* in training, use the batches of all ranks together (weber/distributed.h) */
 } wb_batchnorm_desc;
 
@@ -281,7 +281,7 @@ typedef struct wb_groupnorm_desc {
     double eps; /* above 0; default 1e-5 */
     bool affine WB_DEFAULT(true);
     wb_dtype dtype;
-    wb_array *given_beta, *given_gamma; /* (channels), instead of zeros, ones */
+    wb_array *given_beta, *given_gamma; /* (channels), instead of zeros and ones */
 } wb_groupnorm_desc;
 
 /* y = activation(γ (x - μ) / √(σ² + eps) + β) with μ and σ² of each group of consecutive channels
@@ -298,8 +298,8 @@ typedef struct wb_instancenorm_desc {
     double momentum WB_DEFAULT(0.1); /* 0 to 1; 0: running statistics do not change */
     bool affine, track_stats;
     wb_dtype dtype;
-    wb_array *given_beta, *given_gamma;    /* (channels), instead of zeros, ones */
-    wb_array *given_mean, *given_variance; /* (channels), instead of zeros, ones */
+    wb_array *given_beta, *given_gamma;    /* (channels), instead of zeros and ones */
+    wb_array *given_mean, *given_variance; /* (channels), instead of zeros and ones */
 } wb_instancenorm_desc;
 
 /* y = activation(γ (x - μ) / √(σ² + eps) + β) with μ and σ² of each channel of each image; x (...,
@@ -339,7 +339,7 @@ typedef struct wb_scale_desc {
     bool bias WB_DEFAULT(true);
     wb_init *init; /* of the scale; default wb_ones_init */
     wb_dtype dtype;
-    wb_array *given_scale, *given_bias; /* (size...), instead of ones, zeros */
+    wb_array *given_scale, *given_bias; /* (size...), instead of ones and zeros */
 } wb_scale_desc;
 
 /* y = activation(scale x + bias), elementwise with broadcasting. wb_scale({3, 4}, wb_relu). (Flux;

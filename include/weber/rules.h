@@ -53,9 +53,10 @@ typedef enum wb_setting_kind {
 typedef struct wb_rule_setting {
     const char *name; /* in files, for wb_adjust_named, and the desc's member; NULL: none */
     wb_setting_kind kind;
-    double fallback;  /* value if the desc's member is 0; 0 if its maker sets the defaults */
-    size_t offset;    /* of the desc's member */
-    const char *flux; /* its name in wb_show, as in Flux; "!name": its opposite; NULL: name */
+    double fallback; /* value if the desc's member is 0; 0 if its maker sets the defaults */
+    size_t offset;   /* of the desc's member */
+    /* in wb_show, as in Flux: a name; "!name": a flag that is its negation; NULL: `name` */
+    const char *flux;
 } wb_rule_setting;
 
 typedef enum wb_rule_start {

@@ -26,7 +26,7 @@ bool wb_getobs_check(const wb_loader_desc *desc) {
                       (long long)desc->numobs);
     else
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "loader: .numobs needs .getobs or .observe, .threads .getobs");
+                      "loader: .numobs needs .getobs or .observe, and .threads needs .getobs");
     return false;
 }
 

@@ -121,8 +121,10 @@ static bool list_parts(const cut *c, int64_t n, wb_place_list *parts) {
     if (c->desc->stratified) {
         if (!wb_label_groups_read(&g, "splitobs", c->desc->stratified)) return false;
         if (g.n != n)
-            good = wb_fail(WB_ERROR_SHAPE, "splitobs: there are %lld labels and %lld observations",
-                           (long long)g.n, (long long)n) == WB_OK;
+            good = wb_fail(WB_ERROR_SHAPE,
+                           "splitobs: stratified must have %lld labels, one for each observation, "
+                           "got %lld",
+                           (long long)n, (long long)g.n) == WB_OK;
         for (int64_t i = 0; good && i < g.count; i++)
             good = cut_places(c, g.order + g.starts[i], wb_label_count(&g, i), n, i, parts);
         wb_label_groups_release(&g);

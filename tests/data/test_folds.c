@@ -171,7 +171,8 @@ static void wrong_splits_are_named(void **state) {
     assert_error(WB_ERROR_SHAPE, "array 0 is (10), array 1 is (9)");
     assert_int_equal(wb_splitobs_all(1, &x, parts, .at = {.7}, .stratified = wb_zeros(WB_I32, 9)),
                      WB_ERROR_SHAPE);
-    assert_error(WB_ERROR_SHAPE, "splitobs: there are 9 labels and 10 observations");
+    assert_error(WB_ERROR_SHAPE,
+                 "splitobs: stratified must have 10 labels, one for each observation, got 9");
     assert_int_equal(wb_splitobs_all(0, &x, parts, .at = {.7}), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, "at least one array is needed");
 }

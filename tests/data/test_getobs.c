@@ -140,7 +140,8 @@ static void mistakes_are_named(void **state) {
     assert_null(wb_loader_new(.x = x, .getobs = give, .user = &from));
     assert_error(WB_ERROR_ARGUMENT, "getobs needs .numobs of at least 1, got 0");
     assert_null(wb_loader_new(.x = x, .numobs = 3));
-    assert_error(WB_ERROR_ARGUMENT, "loader: .numobs needs .getobs or .observe, .threads .getobs");
+    assert_error(WB_ERROR_ARGUMENT,
+                 "loader: .numobs needs .getobs or .observe, and .threads needs .getobs");
     assert_null(wb_loader_new(.x = x, .getobs = give, .numobs = 3, .threads = 65));
     assert_error(WB_ERROR_ARGUMENT, "loader: .threads must be from 0 to 64, got 65");
     assert_null(wb_loader_new(.x = wb_zeros(WB_F32, 3, 2), .getobs = give, .numobs = 3));
