@@ -16,8 +16,8 @@ int tool_run(int count, char **arguments);
 int tool_ranks(int count, char **arguments);
 int tool_profile(int count, char **arguments);
 
-/* Whether the model computes y from the file's x, or from x1, x2, ...; prints the difference, or why
- * not. */
+/* Whether the model computes y from the file's x, or from x1, x2, ...; prints the difference, or
+ * why not. */
 struct wb_layer;
 bool tool_check(const char *path, struct wb_layer *model);
 
