@@ -17,7 +17,7 @@ static wb_array *loss(wb_layer *model, const wb_batch *batch, void *user) {
 }
 
 int main(void) {
-    enum { SUMS = 20000, STEPS = 200, ROUNDS = 60 };
+    enum { SUMS = 5000, STEPS = 20, ROUNDS = 400 };
     wb_scope_open();
     wb_array *x = wb_ones(WB_F32, 4), *y = wb_ones(WB_F32, 4);
     (void)wb_eval(x, y);
