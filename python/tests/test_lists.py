@@ -168,3 +168,12 @@ def test_an_optimiser_follows_a_module_with_parameters(by_step, replaces):
         wb.update(o, m, wb.withgradient(loss, m, x)[1])
     assert m.first.tolist() + m.second.tolist() == before
     assert wb.optimiser_get(o, "first", "m").tolist() != momentum
+
+
+def test_layers_of_lists_are_watched_and_summed_up():
+    m, paths = Listed(), []
+    with wb.watch_layers(lambda path, x, is_gradient: paths.append(path)):
+        m(wb.ones((2, 3)))
+    assert set(paths) == {"layers.1", "layers.2", "layers.3", "heads.left", "heads.right.1", "heads.right.2", "heads.right.3", ""}, paths
+    text = wb.summary(m, (2, 3))
+    assert repr(text) == str(text) and "heads.left " in text and text.splitlines()[-1].split()[:2] == ["total", str(wb.parameter_count(m))]

@@ -81,7 +81,7 @@ def test_models_are_shown(tmp_path):
     assert "digraph" in (tmp_path / "a.dot").read_text()
     with pytest.raises(wb.ShapeError):
         wb.summary(m, (32, 2, 4, 4))
-    assert "<td>74</td>" in m._repr_html_() and "layers.3" in m._repr_html_()
+    assert ">74</span>" in m._repr_html_() and "Dense(16 =&gt; 2)" in m._repr_html_()
 
 
 def test_models_as_functions():

@@ -22,6 +22,7 @@ from ._models import *  # noqa: F401,F403
 from ._files import *  # noqa: F401,F403
 from ._tools import *  # noqa: F401,F403
 from ._derivatives import *  # noqa: F401,F403
+from ._notebook import *  # noqa: F401,F403
 from ._weber import max, min, sum, any, all, abs  # noqa: F401,A004  (after the stars: these names are Python's, too)
 from . import _examples, _hints, _words
 

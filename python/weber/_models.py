@@ -344,16 +344,7 @@ def _clone(self: Layer, memo: Any = None) -> Layer:
     return _weber.clone(self)
 
 
-def _html(self: Layer) -> str:
-    import html
-
-    rows = [(path, layer) for path, layer in self.modules().items()]
-    cells = ["<tr><td style='text-align:left'>%s</td><td style='text-align:left'>%s</td><td>%d</td></tr>" % (
-        html.escape(path or "(all)"), html.escape(repr(layer).split("\n")[0].split("  #")[0].rstrip("(")), _weber.parameter_count(layer)) for path, layer in rows]
-    return "<table><tr><th>path</th><th>layer</th><th>parameters</th></tr>%s</table>" % "".join(cells)
-
-
-for _name, _value in {"_repr_html_": _html, "__copy__": _clone, "__deepcopy__": _clone, "clone": _clone, "_check_lists": _check_lists, "to": lambda self, device: _weber.to(self, device)}.items():
+for _name, _value in {"__copy__": _clone, "__deepcopy__": _clone, "clone": _clone, "_check_lists": _check_lists, "to": lambda self, device: _weber.to(self, device)}.items():
     setattr(Layer, _name, _value)
 
 __all__ = ["Parameter", "State", "Module", "LayerList", "LayerDict", "Chain", "tree", "DataLoader", "outputsize", "splitobs"]

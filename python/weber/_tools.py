@@ -85,6 +85,19 @@ class Plateau:
         _weber._plateau(self.state, optimiser, float(score))
 
 
+class Text(str):
+    """A text that is shown as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def summary(model: Any, *shapes: Any) -> str:
+    """A text with a line for each layer that is applied to inputs of these shapes: its path, itself, the shape of its result, its
+    numbers of parameters and of multiply-adds. Nothing is computed."""
+    return Text(_weber.summary(model, *shapes))
+
+
 _LEVELS = {"error": 40, "warn": 30, "info": 20, "debug": 10}
 
 
@@ -105,4 +118,4 @@ def log_to(receiver: Any) -> None:
 
 atexit.register(_weber._log_to, None)  # what is logged later is for standard error
 
-__all__ = ["scan", "hook", "watch_layers", "Plateau", "log_to"]
+__all__ = ["scan", "hook", "watch_layers", "Plateau", "log_to", "summary"]

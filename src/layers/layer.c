@@ -254,6 +254,7 @@ wb_layer *wb_layer_finish(wb_layer *layer, bool failed) {
 /* The layer that is being applied; inner is the one that it is applying in turn. */
 typedef struct layer_place {
     wb_place place;
+    wb_layer *layer;
     const wb_layer *inner;
 } layer_place;
 
@@ -292,8 +293,29 @@ static layer_place *outer_layer(const layer_place *own) {
     return outer && outer->describe == describe_place ? (layer_place *)(void *)outer : NULL;
 }
 
+typedef struct finder {
+    wb_visitor visitor;
+    const wb_layer *wanted;
+    char text[WB_PATH_BYTES];
+} finder;
+
+static bool find_wanted(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    finder *f = (finder *)(void *)visitor;
+    if (layer != f->wanted) return true;
+    wb_path_text(path, f->text, sizeof f->text);
+    return false;
+}
+
+/* For a layer that stands deeper, in one that is not applied itself, as a list of Python's. */
+static void append_steps(wb_layer *layer, const wb_layer *inner, char *text, size_t size) {
+    finder f = {.visitor = {.layer = find_wanted}, .wanted = inner};
+    const size_t used = strlen(text);
+    (void)wb_visit(&f.visitor, layer);
+    if (*f.text) (void)snprintf(text + used, size - used, "%s%s", used ? "." : "", f.text);
+}
+
 /* The part of a path that leads from a layer to one in its fields, at the end of text. */
-static void append_step(const wb_layer *layer, const wb_layer *inner, char *text, size_t size) {
+static void append_step(wb_layer *layer, const wb_layer *inner, char *text, size_t size) {
     size_t used = strlen(text);
     const char *dot = used ? "." : "";
     for (int i = 0; i < layer->class_->field_count; i++) {
@@ -313,6 +335,7 @@ static void append_step(const wb_layer *layer, const wb_layer *inner, char *text
             return;
         }
     }
+    append_steps(layer, inner, text, size);
 }
 
 /* The place of the layer that is being applied in the outermost layer that is being applied. */
@@ -321,7 +344,7 @@ static void path_of(const layer_place *own, char *text, size_t size) {
     text[0] = 0;
     if (!outer) return;
     path_of(outer, text, size);
-    append_step(outer->place.object, own->place.object, text, size);
+    append_step(outer->layer, own->layer, text, size);
 }
 
 static bool show_results(const layer_place *own, int count, wb_array **results) {
@@ -362,7 +385,7 @@ static int forward(wb_layer *layer, int count, wb_array *const *inputs, wb_array
 /* Up to `most` results. */
 static int apply(wb_layer *layer, int count, wb_array *const *inputs, int most,
                  wb_array **results) {
-    layer_place own = {.place = {.describe = describe_place, .object = layer}};
+    layer_place own = {.place = {.describe = describe_place, .object = layer}, .layer = layer};
     wb_place_push(&own.place);
     layer_place *outer = outer_layer(&own);
     const wb_layer *before = outer ? outer->inner : NULL;
