@@ -133,7 +133,12 @@ PyObject *py_usual(PyObject *o, const char *usual) {
 
 double py_real(PyObject *o) {
     if (!o || PyErr_Occurred()) return 0;
-    return PyFloat_AsDouble(o);
+    const double v = PyFloat_AsDouble(o);
+    if (v == -1 && PyErr_Occurred() && PyDict_Check(o)) /* PyTorch's Adam(model.parameters()) */
+        PyErr_SetString(PyExc_TypeError, "expected a number, got a dict: parameters are not given "
+                                         "to a rule, but the model to setup: "
+                                         "setup(Adam(1e-3), model)");
+    return v;
 }
 double py_given_real(PyObject *o, double otherwise) {
     return py_is_none(o) ? otherwise : py_real(o);
@@ -377,7 +382,9 @@ wb_layer *py_layer_reference(PyObject *o) {
         return f ? wb_fn(f) : NULL;
     }
     if (PyCallable_Check(o)) return py_function_layer(o);
-    wrong_type("a Layer or a function", o);
+    wrong_type(PyList_Check(o) ? "a Layer or a function, several by a star, Chain(*layers)"
+                               : "a Layer or a function",
+               o);
     return NULL;
 }
 

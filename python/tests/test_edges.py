@@ -376,3 +376,13 @@ def test_a_view_ends_while_another_thread_computes():
     ends.set()
     thread.join()
     assert slow.in_time
+
+
+def test_what_users_of_pytorch_try_first():
+    m = wb.Chain(wb.Dense(2, 1))
+    for act, words in ((lambda: wb.Adam(m.parameters(), 1e-3), r"setup\(Adam"), (lambda: wb.Chain([wb.Dense(2, 3)]), r"Chain\(\*layers\)"),
+                       (lambda: setattr(wb.setup(wb.Adam(), m), "lr", 0.1), r"adjust\(optimiser, 0.1\)"), (lambda: wb.setup(wb.Adam(), m).lr, "optimiser_setting"),
+                       (lambda: wb.mse(wb.ones((5, 1)), wb.ones(5)), r"y\.reshape\(-1, 1\)")):
+        with pytest.raises((TypeError, AttributeError, ValueError), match=words):
+            act()
+    wb.mse(wb.ones((5, 1)), wb.ones(5).reshape(-1, 1))

@@ -1,7 +1,7 @@
 """What PyTorch's and NumPy's names are here: said by the AttributeError that they raise."""
 from typing import Any, Callable
 
-from ._weber import Array, Layer
+from ._weber import Array, Layer, Optimiser
 
 _NN = "nn has no counterpart: layers, losses and rules are in weber itself"
 MODULE = {
@@ -73,6 +73,11 @@ def _set_layer_attribute(self: Layer, name: str, value: Any) -> None:
         self[name] = value
 
 
+def _no_rate(self: Any, rate: Any) -> None:
+    raise AttributeError("an Optimiser's rate is set by weber.adjust(optimiser, %r)" % (rate,))
+
+
 setattr(Layer, "__setattr__", _set_layer_attribute)
 setattr(Array, "__getattr__", hint(ARRAY, "an Array"))
 setattr(Layer, "__getattr__", _layer_attribute)
+setattr(Optimiser, "lr", property(lambda self: hint(OPTIMISER, "an Optimiser")(self, "lr"), _no_rate))

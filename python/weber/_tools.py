@@ -5,6 +5,7 @@ from typing import Any, Callable, Optional
 from . import _weber
 from ._arrays import full, reshape
 from ._weber import Array, Optimiser, array
+from ._words import message
 
 _watching: Any = None
 
@@ -108,10 +109,12 @@ def log_to(receiver: Any) -> None:
 
         wb.log_to(logging.getLogger("weber"))
     """
-    if receiver is None or callable(receiver):
-        _weber._log_to(receiver)
+    if receiver is None:
+        _weber._log_to(None)
     elif hasattr(receiver, "log"):
-        _weber._log_to(lambda level, text: receiver.log(_LEVELS[level], "%s", text))
+        _weber._log_to(lambda level, text: receiver.log(_LEVELS[level], "%s", message(text)))
+    elif callable(receiver):
+        _weber._log_to(lambda level, text: receiver(level, message(text)))
     else:
         raise TypeError("log_to takes a function, a logger or None, got %r" % (receiver,))
 

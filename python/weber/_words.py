@@ -21,7 +21,7 @@ def message(text: str, names: Any = None) -> str:
     text = text.replace("belongs to a context that this thread is not in: call wb_context_enter first",
                         "is of another model's context: arrays that a model uses after share() must be in it, as a Parameter or a State of a Module")
     text = re.sub(r"\bwb_cast\((\w+), WB_(\w+)\)", lambda m: "%s.astype('%s')" % (m[1], TYPES.get(m[2].lower(), m[2])), text)
-    text = re.sub(r"\bwb_reshape\((\w+), ([-\d, ]+)\)", r"\1.reshape(\2)", text)
+    text = re.sub(r"\bwb_reshape\((\w+), ([-\d, ]+)\)", lambda m: "%s.reshape(%s)" % (m[1], ", ".join(reversed(m[2].split(", ")))), text)
     text = re.sub(r"\bWB_ERROR_([A-Z]+)\b", lambda m: ERRORS.get(m[1], m[0]), text)
     text = re.sub(r"\bWB_(BF16|F16|F32|F64|I32|I64|U8|BOOL)\b", lambda m: TYPES[m[1].lower()], text)
     text = re.sub(_WORD % "(bf16|f16|f32|f64|i32|i64|u8)", lambda m: TYPES[m[1]], text)
