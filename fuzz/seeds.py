@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""fuzz/seeds.py FOLDER: what the targets begin with, in FOLDER/safetensors, FOLDER/npy, FOLDER/npz, FOLDER/pt, ...; BSON's are the fixtures
+"""fuzz/seeds.py FOLDER: what the targets begin with, in FOLDER/safetensors, FOLDER/npy, FOLDER/npz, FOLDER/pt, FOLDER/jld2, ...; BSON's are the fixtures
 of the tests. Needs nothing but Python. The checksums in the zip files are zero, as fuzz_npz.c expects."""
 import gzip
 import json
@@ -56,6 +56,130 @@ def bson(value):
     return struct.pack("<I", len(out) + 5) + out + b"\0"
 
 
+class Jld2:
+    """Parts of a JLD2 file, from the inside out, each a method that gives its address; checksums are zero."""
+    I64, F32 = bytes([0x30, 8, 0, 0, 8, 0, 0, 0, 0, 0, 64, 0]), bytes([0x31, 32, 31, 0, 4, 0, 0, 0, 0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0])
+    REF, BOOL, EMPTY = bytes([0x37, 0, 0, 0, 8, 0, 0, 0]), bytes([0x34, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0]), bytes([0x35, 0, 0, 0, 1, 0, 0, 0])
+    TEXT, REFS = bytes([0x39, 17, 1, 0, 16, 0, 0, 0, 0x30, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0]), bytes([0x39, 0, 0, 0, 16, 0, 0, 0]) + REF
+
+    def __init__(self, text=b"HDF5-based Julia Data Format, version 0.2.0"):
+        self.out = text.ljust(560, b"\0")
+        value = self.julia("Core.DataType")
+        self.types = len(self.out) - 512
+        self.header([(3, 1, self.compound(name=self.TEXT, parameters=self.REFS)), self.attribute("julia_type", self.types, value)])
+
+    def put(self, data):
+        self.out += data
+        return len(self.out) - len(data) - 512
+
+    def heap(self, data, count):
+        padded = data + bytes(-len(data) % 8)
+        return struct.pack("<IQI", count, self.put(b"GCOL\1\0\0\0" + struct.pack("<QQQ", 16 + len(padded), 0x10001, len(data)) + padded), 1)
+
+    def text(self, text):
+        return self.heap(text.encode(), len(text.encode()))
+
+    def julia(self, name, *parameters):
+        return self.text(name) + (self.heap(struct.pack(f"<{len(parameters)}Q", *parameters), len(parameters)) if parameters else bytes(16))
+
+    def header(self, messages):
+        body = b"".join(struct.pack("<BHB", kind, len(data), flags) + data for kind, flags, data in messages)
+        return self.put(b"OHDR\2\2" + struct.pack("<I", len(body)) + body + bytes(4))
+
+    @staticmethod
+    def compound(**members):
+        out, offset = b"", 0
+        for name, kind in members.items():
+            out += name.encode() + bytes([0, offset]) + kind
+            offset += kind[4]
+        return b"\x36" + len(members).to_bytes(3, "little") + struct.pack("<I", offset) + out
+
+    @staticmethod
+    def space(sizes):
+        return bytes([2, 0, 0, 0] if sizes is None else [2, len(sizes), 0, 1]) + struct.pack(f"<{len(sizes or [])}Q", *(sizes or []))
+
+    def attribute(self, name, kind, value, sizes=None):
+        own = b"\3\2" + struct.pack("<Q", kind) if isinstance(kind, int) else kind
+        space = self.space(sizes)
+        return (12, 0, struct.pack("<BBHHH", 2, isinstance(kind, int), len(name) + 1, len(own), len(space)) + name.encode() + b"\0" + own + space + value)
+
+    def commit(self, kind, name, *parameters, written=None, fields=None, old=None):
+        messages = [(3, 1, kind), self.attribute("julia_type", self.types, self.julia(name, *parameters))]
+        if written:
+            messages.append(self.attribute("written_type", self.types, self.julia(written)))
+        if kind == self.EMPTY:
+            messages.append(self.attribute("empty", self.BOOL, b"\1"))
+        if fields:
+            messages.append(self.attribute("field_names", self.TEXT, b"".join(self.text(n) for n in fields), [len(fields)]))
+        if fields or old:
+            types = list(fields.values()) if fields else old
+            messages.append(self.attribute("field_types" if fields else "field_datatypes", self.REF, struct.pack(f"<{len(types)}Q", *types), [len(types)]))
+        return self.header(messages)
+
+    def dataset(self, kind, data, sizes=None, filters=None, away=False):
+        if filters:
+            place = struct.pack(f"<BB3B{len(sizes) + 1}QBQIQ", 4, 2, 2, len(sizes) + 1, 8, *sizes, 4, 1, len(data), 0, self.put(data))
+        else:
+            place = struct.pack("<BBQQ", 4, 1, self.put(data), len(data)) if away else struct.pack("<BBH", 4, 0, len(data)) + data
+        own = (3, 2, b"\3\2" + struct.pack("<Q", kind)) if isinstance(kind, int) else (3, 1, kind)
+        space = (1, 0, self.space(sizes))
+        return self.header([(5, 0, b"\3\t"), space, own] + ([(11, 0, filters)] if filters else []) + [(8, 0, place), (0, 0, bytes(16))])
+
+    def nothing(self, kind, more=()):
+        return self.header([(1, 0, b"\2\0\0\2"), *more, (3, 2, b"\3\2" + struct.pack("<Q", kind)), (8, 0, b"\4\0\0\0")])
+
+    def refs(self, *addresses):
+        return self.dataset(self.REF, struct.pack(f"<{len(addresses)}Q", *addresses), [len(addresses)])
+
+    def file(self, **links):
+        root = self.group(links)
+        head = b"\x89HDF\r\n\x1a\n\2\x08\x08\0" + struct.pack("<QQQQI", 512, 2**64 - 1, len(self.out), root, 0)
+        return self.out[:512] + head + self.out[560:]
+
+    def group(self, links):
+        names = [(6, 0, b"\1\x10\1" + bytes([len(n)]) + n.encode() + struct.pack("<Q", at)) for n, at in links.items()]
+        return self.header([(2, 0, b"\0\0" + b"\xff" * 16), (10, 0, b"\0\0")] + names)
+
+
+def jld2_files():
+    array = struct.pack("<6f", *range(6))
+    j = Jld2()
+    relu, bf16 = j.commit(j.EMPTY, "NNlib.#relu"), j.commit(bytes([0x35, 0, 0, 0, 2, 0, 0, 0]), "BFloat16s.BFloat16")
+    weight = j.dataset(j.F32, array, [2, 3], away=True)
+    dense = j.commit(j.compound(weight=j.REF, bias=j.BOOL), "Flux.Dense", relu, fields={"weight": 0, "bias": 0, "σ": relu})
+    layer = j.dataset(dense, struct.pack("<Q", weight) + b"\0")
+    yield "new", j.file(model=layer, again=j.refs(weight, 0, layer), h=j.dataset(bf16, b"\x80\x3f", [1]))
+    j = Jld2(b"HDF5-based Julia Data Format, version 0.1.1")
+    symbol, two = j.commit(j.TEXT, "Core.Symbol"), j.dataset(j.I64, struct.pack("<q", 2))
+    names = j.commit(j.compound(**{"1": j.TEXT, "2": j.TEXT}), "NTuple", two, symbol, old=[symbol, symbol])
+    pair = j.dataset(names, j.text("a") + j.text("b"))
+    types = [j.dataset(j.types, j.julia(n)) for n in ("Core.Int64", "Tuple", "NNlib.#relu")]
+    named = j.commit(j.compound(a=j.I64), "Core.NamedTuple", pair, j.dataset(j.types, j.julia("Tuple", *types[:2])))
+    scale = j.commit(j.compound(scale=j.I64), "Flux.Flux.Scale", types[2])
+    yield "old", j.file(a=j.dataset(named, bytes(8)), b=j.dataset(scale, bytes(8)), c=j.dataset(symbol, j.text("x")))
+    j = Jld2(b"Julia data file (HDF5), version 0.2.0")
+    kind = j.commit(j.compound(first=j.REF, second=j.REF), "Base.Pair")
+    key, value = j.dataset(bytes([0x33, 17, 0, 0, 1, 0, 0, 0]), b"k"), j.dataset(j.I64, bytes(8))
+    pairs = j.refs(j.dataset(kind, struct.pack("<QQ", key, value)))
+    old = j.commit(j.REF, "Base.Dict", written="Core.Array")
+    new = j.commit(j.compound(kvvec=j.REF), "Base.Dict", written="JLD2.SerializedDict")
+    yield "dictionaries", j.file(d=j.dataset(new, struct.pack("<Q", pairs)), e=j.dataset(old, struct.pack("<Q", pairs)))
+    j = Jld2()
+    deflate, shuffle = b"\1\0\0\0\1\0\5\0\0\0", b"\2\0\0\0\1\0\4\0\0\0"
+    zstd = b"\x0f\x7d\x08\0\0\0\1\0ZSTD\0\0\0\0\3\0\0\0"
+    yield "filters", j.file(a=j.dataset(j.F32, zlib.compress(array), [2, 3], b"\2\1" + deflate), z=j.dataset(j.F32, b"abc", [6], b"\2\1" + zstd),
+                            b=j.dataset(j.F32, zlib.compress(array), [6], b"\2\2" + shuffle + deflate))
+    j = Jld2()
+    none, missing = j.commit(j.EMPTY, "Core.Nothing"), j.commit(j.EMPTY, "Base.Missing")
+    sizes = j.attribute("dimensions", j.I64, struct.pack("<qq", 2, 3), [2])
+    either = j.commit(j.compound(mask=j.BOOL, t2=j.F32), "JLD2.InlineUnionEl", fields={"mask": 0, "t1": missing, "t2": 0})
+    texts = j.dataset(j.TEXT, j.text("a") + bytes(16), [2])
+    repeated = j.commit(j.EMPTY, "NTuple", j.dataset(j.I64, struct.pack("<q", 2)), none)
+    group = j.group({"inner": texts, "type": j.dataset(j.types, j.julia("Core.Array", none))})
+    yield "nothings", j.file(n=j.nothing(none, [sizes]), m=j.nothing(missing), t=j.nothing(repeated), g=group,
+                             e=j.dataset(either, b"\0\0\0\0\0\1" + array[:4], [2]))
+
+
 def files():
     notes = {"weber.shared": json.dumps({"list.2": "list.1", "tied": "list"}), "format": "pt"}
     yield "safetensors/empty", safetensors({}, 0)
@@ -79,6 +203,8 @@ def files():
                "lines": b"(dp0\nI1\n(lp1\nF0.5\naL2L\nas."}
     for name, pickle in pickles.items():
         yield f"pt/{name}", zipped([("a/data.pkl", pickle, 0), ("a/byteorder", b"little", 0), ("a/data/0", bytes(24), 0)])
+    for name, data in jld2_files():
+        yield f"jld2/{name}", data
     yield "npz/empty", zipped([])
     yield "npz/stored", zipped([("a.npy", array, 0), ("b.c.npy", array, 0), ("d/", b"", 0)])
     yield "npz/deflated", zipped([("a.npy", array, 8), ("text", b"hello" * 9, 8)])

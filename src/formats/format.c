@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/replace.h"
+#include "formats/jld2.h"
 #include "formats/strangers.h"
 
 /* .npz after .pt, which is a zip file, too. */
@@ -45,7 +46,10 @@ const wb_format *wb_format_of_path(const char *path) {
 
 const wb_format *wb_format_of_file(const wb_file *file) {
     const wb_format *format = named(file->path);
-    if (wb_format_jld2.recognises(&file->map)) return &wb_format_jld2; /* no stranger, but HDF5 */
+    /* HDF5, but no stranger */
+    if (wb_format_jld2.recognises(&file->map) ||
+        (format == &wb_format_jld2 && wb_jld2_find(&file->map) >= 0))
+        return &wb_format_jld2;
     const bool is_it = format && format->recognises(&file->map),
                is_zip = format == &wb_format_npz || format == &wb_format_pt;
     const char *what = is_it && !is_zip ? NULL : wb_stranger(&file->map);

@@ -277,12 +277,20 @@ static inline unsigned touch(const wb_record *r) {
     return sum;
 }
 
-/* Opens what may be damaged: an error with its place, or a tree. True for a tree. */
+static inline void release_copy(void *context, void *bytes) {
+    (void)context;
+    free(bytes);
+}
+
+/* Opens what may be damaged: an error with its place, or a tree. True for a tree. From memory of
+ * its size, which is quicker than a file, and where sanitizers notice a read past the end. */
 static inline bool open_damaged(const char *name, const unsigned char *bytes, size_t size) {
-    write_bytes(name, bytes, size);
-    wb_file *file = wb_open(test_path);
+    unsigned char *copy = malloc(size ? size : 1);
+    assert_non_null(copy);
+    if (size) memcpy(copy, bytes, size);
+    wb_file *file = wb_open_memory(name, copy, size, release_copy, NULL);
     if (!file) {
-        assert_non_null(strstr(wb_error_message(), test_path));
+        assert_non_null(strstr(wb_error_message(), name));
         assert_error(WB_ERROR_FORMAT, "offset ");
         return false;
     }
