@@ -70,9 +70,9 @@ typedef struct wb_load_desc {
     WB_START_MEMBER;
     const char *path;
     wb_layer *model;
-    /* path, in the file, of the part to load; "": the whole file. Default: "model"; if the file has
-     * no "model", or it does not fit, the whole file (PyTorch's files can have model.* and
-     * lm_head) */
+    /* path, in the file, of the part to load; "": the whole file. Default: "model", else
+     * "model_state", as Flux calls it; if the file has neither, or it does not fit, the whole file
+     * (PyTorch's files can have model.* and lm_head) */
     const char *key;
     wb_load_filter *filter; /* default: all places */
     /* default: all layers. In lists without names, such as a chain's, the layers that pass the

@@ -41,7 +41,7 @@ typedef struct wb_jld2 {
     int64_t base; /* offset of the superblock */
     uint64_t root;
     bool is_old; /* of JLD2 before 0.5: fields without data are not listed */
-    /* bytes of headers and heaps that may still be looked at; limits what overlaps */
+    /* bytes that may still be looked at one by one; limits what overlaps */
     int64_t steps;
     int depth; /* containers around the current value */
     int calls; /* objects around the current one */
@@ -68,6 +68,9 @@ uint64_t wb_jld2_take(wb_jld2 *r, wb_jld2_span *span, int size_bytes);
 /* The offset of what is at an address and has this size; -1 with the error recorded. `from` is the
  * offset at which the address stands. */
 int64_t wb_jld2_place(wb_jld2 *r, uint64_t address, int64_t size_bytes, int64_t from);
+
+/* Counts bytes that are looked at; false once they are too many. */
+bool wb_jld2_spend(wb_jld2 *r, int64_t bytes, int64_t offset);
 
 enum { WB_JLD2_UNDEFINED = -1 }; /* an address as int64_t */
 
@@ -223,6 +226,7 @@ typedef struct wb_jld2_data {
     const unsigned char *bytes;
     int64_t size_bytes, offset;
     const char *why_not; /* NULL; else why the bytes are not read */
+    bool is_inflated;    /* they are not in the file */
 } wb_jld2_data;
 
 bool wb_jld2_shape_of(wb_jld2 *r, const wb_jld2_object *object, wb_jld2_shape *shape);

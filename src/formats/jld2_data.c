@@ -157,18 +157,19 @@ static unsigned char *room_for(wb_jld2 *r, int64_t bytes, int64_t offset) {
 
 /* Undoes one filter: data in the file, or what the filter before made, becomes size_bytes. */
 static void undo(wb_jld2 *r, int id, int64_t value, int64_t size_bytes, wb_jld2_data *data) {
-    unsigned char *out = room_for(r, size_bytes, data->offset);
-    if (!out) return;
-    const bool is_good = id == DEFLATE
-                             ? wb_inflate(false, data->bytes, data->size_bytes, out, size_bytes)
-                             : data->size_bytes == size_bytes && value > 0;
+    const bool can_be = id == DEFLATE ? size_bytes / WB_MOST_DEFLATED <= data->size_bytes
+                                      : data->size_bytes == size_bytes && value > 0;
+    unsigned char *out = can_be ? room_for(r, size_bytes, data->offset) : NULL;
+    if (can_be && !out) return;
+    const bool is_good = can_be && (id != DEFLATE || wb_inflate(false, data->bytes,
+                                                                data->size_bytes, out, size_bytes));
     if (!is_good)
         wb_jld2_fault(r, data->offset, "%lld bytes cannot be %s to %lld: they are damaged",
                       (long long)data->size_bytes, id == DEFLATE ? "inflated" : "shuffled back",
                       (long long)size_bytes);
     else if (id == SHUFFLE)
         unshuffle(data->bytes, size_bytes, value, out);
-    data->bytes = out, data->size_bytes = size_bytes;
+    data->bytes = out, data->size_bytes = size_bytes, data->is_inflated = true;
 }
 
 /* ---- layouts ---- */

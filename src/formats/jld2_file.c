@@ -50,10 +50,9 @@ int64_t wb_jld2_place(wb_jld2 *r, uint64_t address, int64_t size_bytes, int64_t 
     return -1;
 }
 
-/* Counts bytes that are looked at. */
-static bool spend(wb_jld2 *r, int64_t bytes, int64_t offset) {
+bool wb_jld2_spend(wb_jld2 *r, int64_t bytes, int64_t offset) {
     if (r->status == WB_OK && bytes > r->steps)
-        wb_jld2_fault(r, offset, "headers or heaps overlap, and are looked at too often");
+        wb_jld2_fault(r, offset, "parts of the file overlap, and are looked at too often");
     r->steps -= r->status == WB_OK ? bytes : 0;
     return r->status == WB_OK;
 }
@@ -61,7 +60,7 @@ static bool spend(wb_jld2 *r, int64_t bytes, int64_t offset) {
 /* The checksum after the bytes from begin on. */
 static bool check_sum(wb_jld2 *r, int64_t begin, int64_t size_bytes) {
     const unsigned char *bytes = r->file->map.bytes + begin;
-    if (!spend(r, size_bytes, begin)) return false;
+    if (!wb_jld2_spend(r, size_bytes, begin)) return false;
     const uint32_t sum = wb_lookup3(bytes, (size_t)size_bytes),
                    told = (uint32_t)wb_julia_bits(bytes + size_bytes, 4);
     if (sum == told) return true;
@@ -419,7 +418,7 @@ static bool index_heap(wb_jld2 *r, uint64_t address, int64_t from, wb_jld2_entry
     else if (size > (uint64_t)(r->file->map.size_bytes - at))
         wb_jld2_fault(r, at, "the heap should have %llu bytes, but %lld follow",
                       (unsigned long long)size, (long long)(r->file->map.size_bytes - at));
-    if (r->status != WB_OK || !spend(r, 2 * (int64_t)size, at)) return false;
+    if (r->status != WB_OK || !wb_jld2_spend(r, 2 * (int64_t)size, at)) return false;
     if ((int64_t)size < s.end - s.at) s.end = s.at + (int64_t)size;
     found->heap_count = list_objects(r, s, NULL) + 1;
     int64_t *list = wb_jld2_list(r, found->heap_count, sizeof *list, at);

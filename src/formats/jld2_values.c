@@ -71,6 +71,7 @@ static wb_record *read_number(wb_jld2 *r, const wb_jld2_type *t, const unsigned 
 
 static wb_record *read_text(wb_jld2 *r, const unsigned char *bytes, int64_t size_bytes,
                             int64_t offset) {
+    if (!wb_jld2_spend(r, size_bytes, offset)) return NULL;
     if (size_bytes && memchr(bytes, 0, (size_t)size_bytes))
         return read_bytes(r, "Core.String", bytes, size_bytes, offset);
     wb_record *record = wb_jld2_make(r, WB_RECORD_TEXT, offset);
@@ -82,6 +83,7 @@ static wb_record *read_text(wb_jld2 *r, const unsigned char *bytes, int64_t size
 
 static bool are_bools(wb_jld2 *r, const wb_jld2_data *data) {
     unsigned char all = 0;
+    if (!data->is_inflated && !wb_jld2_spend(r, data->size_bytes, data->offset)) return false;
     for (int64_t i = 0; i < data->size_bytes; i++) all |= data->bytes[i];
     if (all > 1) wb_jld2_fault(r, data->offset, "an array of Bool must hold only 0 and 1");
     return all <= 1;

@@ -9,8 +9,6 @@
 #include "base/inflate.h"
 #include "base/memory.h"
 
-enum { MOST_RATIO = 1032 }; /* of deflate: 258 bytes by two bits */
-
 static uint64_t number(const unsigned char *at, int size_bytes) {
     uint64_t value = 0;
     for (int i = size_bytes; i-- > 0;) value = value << 8 | at[i];
@@ -120,7 +118,7 @@ static wb_status check_kind(const wb_zip *z, const wb_zip_entry *e, const unsign
     if (e->method == WB_ZIP_STORED && e->stored_bytes != e->size_bytes)
         return wb_file_fault(z->file, e->central, "%.200s has two different sizes in the file",
                              e->name);
-    if (e->method == WB_ZIP_DEFLATED && e->size_bytes / MOST_RATIO > e->stored_bytes)
+    if (e->method == WB_ZIP_DEFLATED && e->size_bytes / WB_MOST_DEFLATED > e->stored_bytes)
         return wb_file_fault(z->file, e->central, "%.200s cannot inflate to %lld bytes", e->name,
                              (long long)e->size_bytes);
     return WB_OK;

@@ -400,9 +400,21 @@ static const wb_record *record_at(const wb_record *r, const char *path) {
     return r;
 }
 
+static bool has_name(const wb_record *root, const char *name) {
+    for (int64_t i = 0; i < root->count && root->names; i++)
+        if (strcmp(root->names[i], name) == 0) return true;
+    return false;
+}
+
+/* The name that a model has in a file, or its Flux.state. */
+static const char *usual_key(const wb_record *root) {
+    return !has_name(root, "model") && has_name(root, "model_state") ? "model_state" : "model";
+}
+
 const wb_record *wb_model_record(const wb_file *file, const char *key) {
+    const char *name = key ? key : usual_key(file->root);
     for (int64_t i = 0; i < file->root->count && file->root->names; i++)
-        if (strcmp(file->root->names[i], key ? key : "model") == 0) return file->root->children[i];
+        if (strcmp(file->root->names[i], name) == 0) return file->root->children[i];
     const wb_record *r = key ? record_at(file->root, key) : file->root;
     return r ? r : wb_record_find(file, file->root, key);
 }
@@ -454,7 +466,7 @@ static wb_status load_whole(const wb_load_desc *desc, const attempt *below) {
     if (status == WB_OK || (whole.is_renamed && !below->is_renamed)) return status;
     wb_clear_error();
     wb_error_bring_back(&first);
-    wb_error_add("this is below \"model\" in the file; .key = \"\" reads the whole file");
+    wb_error_add("this is below the model's name in the file; .key = \"\" reads the whole file");
     return wb_error_status();
 }
 

@@ -586,6 +586,19 @@ static void structs_of_flux_become_layers(void **state) {
     }
 }
 
+static void a_state_needs_no_key(void **state) {
+    (void)state;
+    static jld2 j;
+    begin_jld2(&j, JLD2_NEW);
+    const uint64_t dense = put_group(&j, 1, &(entry){"weight", a_compact_array(&j)});
+    end_jld2(&j, put_group(&j, 1, &(entry){"model_state", dense}));
+    write_bytes(JLD2, j.bytes, j.count);
+    wb_layer *model = wb_dense(2, 3, .bias = false);
+    if (wb_load(test_path, model) != WB_OK) fail_msg("%s", wb_error_message());
+    assert_values(wb_apply(model, wb_from(WB_F32, ((float[]){1, 1}), 2)), 0, 3, 5, 7);
+    wb_free(model);
+}
+
 static void a_chain_of_functions_is_a_model(void **state) {
     (void)state;
     static jld2 j;
@@ -939,6 +952,7 @@ int main(void) {
         TEST(types_say_what_structs_need),
         TEST(structs_of_flux_become_layers),
         TEST(a_chain_of_functions_is_a_model),
+        TEST(a_state_needs_no_key),
         TEST(other_objects_are_refused),
         TEST(other_superblocks_are_refused),
         TEST(the_name_says_nothing),
