@@ -230,9 +230,9 @@ typedef struct wb_convert_desc {
 #define WB_CONVERT(from, to, ...)                                                                  \
     WB_QUIET_(wb_convert_make(from, to, WB_GIVEN_(convert, __VA_ARGS__)))
 WB_API wb_status wb_convert_make(const char *from, const char *to, wb_convert_desc desc);
-/* A new model from the part of the file at key (NULL: "model", or else the whole file), with the
+/* A new model from the part of the file at key (NULL: the default of wb_load), with the
  * file's types, on the default device. Possible for files that wb_save wrote, which have the
- * structure as text besides the arrays, and for BSON that Flux wrote, since version 0.8
+ * structure as text besides the arrays, and for BSON and JLD2 of Flux, since version 0.8
  * (docs/files.md lists the layers). A part that cannot be made, such as an anonymous function or a
  * layer that Weber lacks, is an error that names the place; wb_load still puts the arrays into a
  * model that you give. */
@@ -358,7 +358,7 @@ WB_API const char *wb_torch_table(wb_file *file, const char *key, wb_layer *mode
 typedef struct wb_load_from_desc {
     WB_START_MEMBER;
     wb_layer *model;
-    /* a model, a wb_state, or an open file: its part at "model", or else all of it */
+    /* a model, a wb_state, or an open file: its part at wb_load's default key */
     const void *source;
     wb_load_filter *filter;
     wb_layer_filter *layers; /* as in wb_load_desc */
