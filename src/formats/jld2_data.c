@@ -133,7 +133,7 @@ static bool read_filters(wb_jld2 *r, wb_jld2_span s, uint64_t skipped, filters *
 static void unshuffle(const unsigned char *in, int64_t size_bytes, int64_t element_bytes,
                       unsigned char *out) {
     const int64_t count = size_bytes / element_bytes;
-    for (int64_t k = 0; k < element_bytes; k++)
+    for (int64_t k = 0; count && k < element_bytes; k++)
         for (int64_t i = 0; i < count; i++) out[i * element_bytes + k] = in[k * count + i];
     memcpy(out + count * element_bytes, in + count * element_bytes,
            (size_t)(size_bytes - count * element_bytes));

@@ -117,6 +117,11 @@ static uint64_t a_shuffled_array(jld2 *j) {
     return put_deflated(j, shuffled, BYTES_OF("\2\2" FILTER_SHUFFLE FILTER_DEFLATE));
 }
 
+/* Elements of 2^32 - 1 bytes, of which there are none: no loop over them. */
+static uint64_t an_array_shuffled_too_wide(jld2 *j) {
+    return put_filtered(j, six, sizeof six, BYTES_OF("\2\1\2\0\0\0\1\0\377\377\377\377"));
+}
+
 static uint64_t an_array_by_zstd(jld2 *j) {
     return put_filtered(j, "abc", 3, BYTES_OF("\2\1\x0f\x7d\x08\0\0\0\1\0ZSTD\0\0\0\0\3\0\0\0"));
 }
@@ -471,6 +476,7 @@ static const struct {
     {"an array elsewhere", a_contiguous_array, "f32 (3, 2)", false},
     {"a deflated array", a_deflated_array, "f32 (3, 2)", false},
     {"a shuffled array", a_shuffled_array, "f32 (3, 2)", false},
+    {"an array shuffled too wide", an_array_shuffled_too_wide, "f32 (3, 2)", false},
     {"an array by zstd", an_array_by_zstd,
      "array compressed by zstd (filter 32015), which is not read", false},
     {"an array by another filter", an_array_by_another_filter,
