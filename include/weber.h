@@ -54,6 +54,7 @@
 #include "weber/show.h"
 #include "weber/state.h"
 #include "weber/train.h"
+#include "weber/vision.h"
 #include "weber/watch.h"
 
 #endif

@@ -24,6 +24,8 @@
 #define WB_DEFAULTS_descent .eta = 0.1,
 #define WB_DEFAULTS_distributed .choose_device = true,
 #define WB_DEFAULTS_dropout
+#define WB_DEFAULTS_efficientnet                                                                   \
+    .channels = 3, .classes = 1000, .dropout = 0.2, .block_dropout = 0.2,
 #define WB_DEFAULTS_ema .decay = 0.999,
 #define WB_DEFAULTS_embedding .padding_idx = -1,
 #define WB_DEFAULTS_embedding_bag
@@ -46,6 +48,8 @@
     .ignore = INT64_MIN, .eps = -1, .delta = 1, .beta = 0.7, .gamma = 2, .margin = 1,              \
     .smooth = 1, .temperature = 0.1, .blank = -1,
 #define WB_DEFAULTS_lppool .p = 2,
+#define WB_DEFAULTS_mobilenet .channels = 3, .classes = 1000, .dropout = 0.2,
+#define WB_DEFAULTS_mobilenet_v3 .channels = 3, .classes = 1000, .dropout = 0.2,
 #define WB_DEFAULTS_momentum .eta = 0.01, .rho = 0.9,
 #define WB_DEFAULTS_multi_head_attention .heads = 8,
 #define WB_DEFAULTS_muon .eta = 0.02, .rho = 0.95,
@@ -61,6 +65,7 @@
 #define WB_DEFAULTS_recurrence
 #define WB_DEFAULTS_recurrent .bias = true,
 #define WB_DEFAULTS_reshape_layer
+#define WB_DEFAULTS_resnet .channels = 3, .classes = 1000,
 #define WB_DEFAULTS_rmsnorm
 #define WB_DEFAULTS_rmsprop .eta = 0.001, .rho = 0.9, .epsilon = 1e-8,
 #define WB_DEFAULTS_rotary .heads = 1, .base = 10000,
@@ -78,7 +83,9 @@
     .epochs = 1, .keep = 3, .metrics = WB_NOT_GIVEN_(wb_evaluate_desc),                            \
     .plateau = WB_NOT_GIVEN_(wb_plateau),
 #define WB_DEFAULTS_transformer_block .heads = 8, .bias = true,
+#define WB_DEFAULTS_unet .channels = 3, .classes = 1, .width = 32, .levels = 4,
 #define WB_DEFAULTS_upsample .align_corners = true,
+#define WB_DEFAULTS_vgg .channels = 3, .classes = 1000, .dropout = 0.5,
 #define WB_DEFAULTS_wave .decay = 1,
 #define WB_DEFAULTS_weight_norm
 #define WB_DEFAULTS_window

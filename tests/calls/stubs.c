@@ -104,7 +104,7 @@ void wb_scan_fn_stub(void *context, wb_array **carries, wb_array *const *inputs,
     outputs[0] = carries[0];
 }
 
-double wb_schedule_fn_stub(int64_t t, void *user) { return (void)user, 1.0 / (double)(t + 1); }
+double wb_schedule_fn_stub(int64_t t, void *user) { return (void)user, 1 / ((double)t + 1); }
 
 double wb_score_fn_stub(const wb_train_event *event) { return -event->mean_loss; }
 
