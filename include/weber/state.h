@@ -355,6 +355,14 @@ WB_API wb_status wb_load_named_from_make(const wb_file *file, int64_t count,
 WB_API const char *wb_torch_table(wb_file *file, const char *key, wb_layer *model,
                                   const char *rename);
 
+/* The opposite: a table for wb_convert of a file that wb_save wrote, so that the new file has the
+ * names of the PyTorch file and load_state_dict takes it:
+ *
+ *     wb_save("ours.safetensors", model);
+ *     wb_convert("ours.safetensors", "theirs.safetensors",
+ *                .rename = wb_torch_table_back(resnet_pt, NULL, model)); */
+WB_API const char *wb_torch_table_back(wb_file *file, const char *key, wb_layer *model);
+
 typedef struct wb_load_from_desc {
     WB_START_MEMBER;
     wb_layer *model;

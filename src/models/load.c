@@ -426,14 +426,6 @@ typedef struct attempt {
     bool is_renamed;   /* all rows of the table found what they name */
 } attempt;
 
-/* The rows of the user and those that bring PyTorch's names under the model's, which are logged. */
-static const char *table_of(wb_file *file, const wb_record *root, const wb_load_desc *desc) {
-    const char *table = wb_torch_rows(file, root, desc->model, desc->rename);
-    for (const char *at = table; at && *at; at += strcspn(at, "\n"), at += *at == '\n')
-        wb_log_line(WB_LOG_DEBUG, "rename table: %.*s", (int)strcspn(at, "\n"), at);
-    return table;
-}
-
 static wb_status load_from(const wb_load_desc *desc, const char *key, attempt *a) {
     wb_file *file = wb_open(desc->path);
     if (!file) return wb_error_status();
@@ -441,7 +433,7 @@ static wb_status load_from(const wb_load_desc *desc, const char *key, attempt *a
     a->may_be_whole = !key && source.root && source.root != file->root;
     if (source.root && desc->from && !key) source.root = wb_torch_state_dict(source.root);
     const char *table = desc->rename;
-    if (source.root && desc->from && !(table = table_of(file, source.root, desc)))
+    if (source.root && desc->from && !(table = wb_torch_table_for(file, source.root, desc)))
         source.root = NULL;
     if (source.root && table) source.root = wb_rename(file, source.root, table);
     a->is_renamed = table && source.root;

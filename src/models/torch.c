@@ -56,6 +56,17 @@ static void put_row(wb_torch *t, const char *from, const char *to, const char *o
     wb_text_add(&t->table, "%s%s\n", *options ? " " : "", options);
 }
 
+/* What is cut there is joined here; transpose, flip and permute 2,1,0 undo themselves. */
+static void put_row_back(wb_torch *t, const char *theirs, const char *ours, const char *options) {
+    const char *part = strstr(options, "part ");
+    wb_text from = {.data = NULL}, turn = {.data = NULL};
+    wb_text_add(&from, "%s.%s", t->back, ours);
+    wb_text_add(&turn, "%.*s%s%s", part ? (int)(part - options) : (int)strlen(options), options,
+                part ? "into " : "", part ? part + 5 : "");
+    if (from.data && turn.data) put_row(t, from.data, theirs, turn.data);
+    wb_text_release(&from), wb_text_release(&turn);
+}
+
 /* The places that are tied to the array get it, too. */
 static void put_ties(wb_torch *t, const wb_torch_array *array, const char *from) {
     for (const wb_torch_tie *tie = t->ties; tie; tie = tie->next)
@@ -68,8 +79,10 @@ static void put_pair(wb_torch *t, const wb_torch_pair *p) {
         const wb_torch_array *array = &p->layer->arrays[i], *found;
         const wb_torch_form *form = wb_torch_form_in(p->module, array, &found);
         if (!form) continue;
-        put_row(t, found->name, array->name, form->options);
-        put_ties(t, array, found->name);
+        if (t->back)
+            put_row_back(t, found->name, array->name, form->options);
+        else
+            put_row(t, found->name, array->name, form->options), put_ties(t, array, found->name);
     }
 }
 
@@ -101,9 +114,9 @@ static bool begin(wb_torch *t, const wb_record *root, const char *rename) {
     return false;
 }
 
-const char *wb_torch_rows(wb_file *file, const wb_record *root, wb_layer *model,
-                          const char *rename) {
-    wb_torch t = {.file = file};
+const char *wb_torch_rows(wb_file *file, const wb_record *root, wb_layer *model, const char *rename,
+                          const char *back) {
+    wb_torch t = {.file = file, .back = back};
     const char *rows = NULL;
     int64_t count = 0;
     const wb_torch_pair *pairs = begin(&t, root, rename) && wb_model_evaluate(model) == WB_OK
@@ -119,6 +132,13 @@ const char *wb_torch_rows(wb_file *file, const wb_record *root, wb_layer *model,
     return rows;
 }
 
+const char *wb_torch_table_for(wb_file *file, const wb_record *root, const wb_load_desc *desc) {
+    const char *table = wb_torch_rows(file, root, desc->model, desc->rename, NULL);
+    for (const char *at = table; at && *at; at += strcspn(at, "\n"), at += *at == '\n')
+        wb_log_line(WB_LOG_DEBUG, "rename table: %.*s", (int)strcspn(at, "\n"), at);
+    return table;
+}
+
 const wb_record *wb_torch_state_dict(const wb_record *root) {
     static const char *const names[] = {"state_dict", "model_state_dict"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -128,21 +148,31 @@ const wb_record *wb_torch_state_dict(const wb_record *root) {
     return root;
 }
 
-const char *wb_torch_table(wb_file *file, const char *key, wb_layer *model, const char *rename) {
-    if (wb_failed()) return wb_not_run_null("wb_torch_table");
-    if (!wb_file_check("wb_torch_table", file) || !wb_check_model("wb_torch_table", model))
-        return NULL;
+/* Below the key, or, without one, in all of the file where that fits. */
+static const char *table_of(const char *function, wb_file *file, const char *key, wb_layer *model,
+                            const char *rename, const char *back) {
+    if (wb_failed()) return wb_not_run_null(function);
+    if (!wb_file_check(function, file) || !wb_check_model(function, model)) return NULL;
     const wb_record *root = wb_flux_look(wb_model_record(file, key));
+    if (!root) return NULL;
     const char *rows =
-        root ? wb_torch_rows(file, key ? root : wb_torch_state_dict(root), model, rename) : NULL;
+        wb_torch_rows(file, key ? root : wb_torch_state_dict(root), model, rename, back);
     wb_error_aside first;
-    if (rows || key || !root || root == file->root) return rows;
+    if (rows || key || root == file->root) return rows;
     wb_error_put_aside(&first);
-    rows = wb_torch_rows(file, file->root, model, rename);
+    rows = wb_torch_rows(file, file->root, model, rename, back);
     if (rows) return rows;
     wb_clear_error();
     wb_error_bring_back(&first);
     return NULL;
+}
+
+const char *wb_torch_table(wb_file *file, const char *key, wb_layer *model, const char *rename) {
+    return table_of("wb_torch_table", file, key, model, rename, NULL);
+}
+
+const char *wb_torch_table_back(wb_file *file, const char *key, wb_layer *model) {
+    return table_of("wb_torch_table_back", file, key, model, NULL, "model");
 }
 
 bool wb_check_from(const char *function, const char *from) {

@@ -83,7 +83,8 @@ typedef struct wb_torch {
     wb_torch_node *model, *modules;
     int64_t module_count;
     wb_torch_tie *ties;
-    wb_text table; /* the rows */
+    const char *back; /* rows from the model's names, which begin so, to PyTorch's; NULL: to ours */
+    wb_text table;    /* the rows */
 } wb_torch;
 
 void *wb_torch_take(wb_torch *t, size_t size_bytes);
@@ -127,9 +128,12 @@ void wb_torch_fail_either(const wb_torch *t, const wb_torch_node *layer, const w
 void wb_torch_tell_assumed(wb_file *file, wb_layer *model);
 
 /* torch.c: the text of a rename table for the arrays below root, that of the user first; in the
- * file's arena. NULL with the error recorded. */
-const char *wb_torch_rows(wb_file *file, const wb_record *root, wb_layer *model,
-                          const char *rename);
+ * file's arena. With back, the opposite: from back and the model's names to those of the file. NULL
+ * with the error recorded. */
+const char *wb_torch_rows(wb_file *file, const wb_record *root, wb_layer *model, const char *rename,
+                          const char *back);
+/* The table of a load, .rename first; its rows are logged. */
+const char *wb_torch_table_for(wb_file *file, const wb_record *root, const wb_load_desc *desc);
 /* The part of a checkpoint that is the model's, by the names that PyTorch's users give it; else
  * root. */
 const wb_record *wb_torch_state_dict(const wb_record *root);

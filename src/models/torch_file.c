@@ -70,6 +70,7 @@ static bool add_entry(wb_torch *t, list *l, const char *name, const wb_record *r
     bool is_taken;
     if (!take_given(t, name, &is_taken)) return false;
     if (is_taken) return true;
+    if (is_count(name) && t->back) return true;
     if (is_count(name)) {
         wb_torch_put_name(&t->table, name);
         wb_text_put(&t->table, " ->\n");

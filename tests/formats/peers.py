@@ -588,6 +588,18 @@ def check_torch_files(folder):
     demand(result.returncode == 1 and "the model's results are not y" in result.stderr, result.stderr, result.stdout)
 
 
+def demand_back(folder, path, model):
+    """The model's arrays under the names of the file are the file's; load_state_dict makes num_batches_tracked itself."""
+    save(folder / "ours.safetensors", {"model": model})
+    result = subprocess.run([BUILD / "bin/weber", "convert", folder / "ours.safetensors", folder / "back.safetensors", f"--like={path}"], capture_output=True, text=True)
+    demand(result.returncode == 0, "weber convert:", path, result.stderr)
+    back, wanted = (safetensors.numpy.load_file(name) for name in (folder / "back.safetensors", path.with_suffix(".safetensors")))
+    wanted = {name: x for name, x in wanted.items() if not name.endswith("num_batches_tracked")}
+    demand(set(back) == set(wanted), "names that came back:", set(back) ^ set(wanted))
+    for name, x in wanted.items():
+        same(back[name], x, path, name)
+
+
 def demand_without_table(folder, name, more):
     """Loads NAME.pt or NAME.safetensors and compares the results."""
     _, form, shapes, *_ = torch_models.MODULES[name]
@@ -602,6 +614,7 @@ def demand_without_table(folder, name, more):
     demand(apply_many(model, len(shapes), inputs, 4, results) > 0, "applying", name)
     y = numpy_of(results[0])
     demand(y.shape == given["y"].shape and np.abs(y - given["y"]).max() < 1e-5, "torch's results and Weber's differ:", path.name)
+    demand_back(folder, path, model)
     wb.wb_free(model)
 
 

@@ -146,7 +146,7 @@ static void a_file_is_matched(void **state) {
     wb_layer *model = wb_parse(.text = row->model);
     if (!model) fail_msg("%s", wb_error_message());
     wb_file *file = file_of(row);
-    const char *table = wb_torch_rows(file, file->root, model, row->rename);
+    const char *table = wb_torch_rows(file, file->root, model, row->rename, NULL);
     if (row->table && !table) fail_msg("%s", wb_error_message());
     if (row->table) assert_string_equal(table, row->table);
     if (!row->table) {
@@ -166,11 +166,29 @@ static void allocations_that_fail_are_errors(void **state) {
     bool is_done = false;
     for (int64_t n = 1; !is_done && n < 10000; n++) {
         (void)wb_fail_allocation(n);
-        is_done = wb_torch_rows(file, file->root, model, "c -> d") != NULL;
+        is_done = wb_torch_rows(file, file->root, model, "c -> d", NULL) != NULL;
         (void)wb_fail_allocation(0);
         if (!is_done) assert_error(WB_ERROR_MEMORY, "");
     }
     assert_true(is_done);
+    wb_free(file), wb_free(model);
+}
+
+static void a_table_leads_back(void **state) {
+    (void)state;
+    wb_layer *model = wb_parse(.text = "Chain(MultiHeadAttention(4; nheads=2), BatchNorm(4))");
+    wb_file *file = file_of(&(row){.arrays = "a.in_proj_weight 4 12, a.out_proj.weight 4 4, "
+                                             "b.weight 4, b.bias 4, b.running_mean 4, "
+                                             "b.running_var 4, b.num_batches_tracked"});
+    assert_string_equal(wb_torch_rows(file, file->root, model, NULL, "model"),
+                        "model.layers.1.q_proj.weight -> a.in_proj_weight transpose into 1/3\n"
+                        "model.layers.1.k_proj.weight -> a.in_proj_weight transpose into 2/3\n"
+                        "model.layers.1.v_proj.weight -> a.in_proj_weight transpose into 3/3\n"
+                        "model.layers.1.out_proj.weight -> a.out_proj.weight transpose\n"
+                        "model.layers.2.β -> b.bias\n"
+                        "model.layers.2.γ -> b.weight\n"
+                        "model.layers.2.μ -> b.running_mean\n"
+                        "model.layers.2.σ² -> b.running_var\n");
     wb_free(file), wb_free(model);
 }
 
@@ -187,6 +205,7 @@ int main(void) {
     static struct CMUnitTest matches[ROWS];
     const struct CMUnitTest tests[] = {
         TEST(allocations_that_fail_are_errors),
+        TEST(a_table_leads_back),
         TEST(an_unknown_library_is_refused),
     };
     for (int i = 0; i < ROWS; i++) matches[i] = TEST_ROW(&rows[i], a_file_is_matched);

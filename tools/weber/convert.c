@@ -12,6 +12,7 @@
 static const char help[] =
     "usage: weber convert IN OUT [--rename=TABLE] [--model[=KEY] | --structure=TEXT "
     "[--from=torch]]\n"
+    "       weber convert IN OUT --like=FILE\n"
     "\n"
     "Writes what the file IN holds to the file OUT; both formats follow the names: .bson, "
     ".safetensors\n"
@@ -42,6 +43,11 @@ static const char help[] =
     "the order,\n"
     "                    the names and the sizes of its modules, and printed; those of --rename "
     "come first\n"
+    "  --like=FILE       back to PyTorch: IN is a model that Weber saved, and its arrays get the "
+    "names "
+    "and the form that\n"
+    "                    they have in FILE, a .pt or .safetensors of PyTorch's, for "
+    "load_state_dict\n"
     "  --check=FILE      for a model: FILE (.npz) has an input x (or x1, x2) and the result y, as "
     "PyTorch gave them in\n"
     "                    eval mode; the largest difference is printed, and without agreement OUT "
@@ -133,6 +139,16 @@ static wb_layer *build(const char *from, const request *r, const char *rename) {
     return NULL;
 }
 
+/* The arrays of a model's file under the names of a PyTorch file. */
+static int convert_back(const char *from, const char *to, const char *like) {
+    wb_layer *model = wb_load_model(from, "model");
+    wb_file *file = model ? wb_open(like) : NULL;
+    const char *rows = file ? wb_torch_table_back(file, NULL, model) : NULL;
+    if (rows) (void)wb_convert(from, to, .rename = rows);
+    wb_free(file), wb_free(model);
+    return wb_report("weber convert");
+}
+
 static int convert_model(const char *from, const char *to, const request *r) {
     char *rename = r->table ? read_text(r->table) : NULL;
     if (r->table && !rename) return 1;
@@ -161,16 +177,19 @@ int tool_convert(int count, char **arguments) {
                                             {"model", optional_argument, NULL, 'm'},
                                             {"structure", required_argument, NULL, 's'},
                                             {"from", required_argument, NULL, 'f'},
+                                            {"like", required_argument, NULL, 'l'},
                                             {"check", required_argument, NULL, 'c'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     request r = {.key = NULL};
+    const char *like = NULL;
     for (int letter; (letter = getopt_long(count + 1, arguments - 1, "", options, NULL)) != -1;) {
         if (letter == 'h' || letter == '?') return tool_help(help, letter == 'h');
         if (letter == 'r') r.table = optarg;
         if (letter == 's') r.structure = optarg;
         if (letter == 'f') r.library = optarg;
         if (letter == 'c') r.check = optarg;
+        if (letter == 'l') like = optarg;
         if (letter == 'm') r.key = optarg ? optarg : "model";
     }
     if (count + 1 - optind != 2)
@@ -181,6 +200,9 @@ int tool_convert(int count, char **arguments) {
         return tool_wrong(help, "convert: --check needs --model or --structure");
     if (r.library && !r.structure)
         return tool_wrong(help, "convert: --from needs --structure, the layers of the model");
+    if (like && (r.table || r.key || r.structure))
+        return tool_wrong(help, "convert: --like goes without --rename, --model and --structure");
     const char *from = arguments[optind - 1], *to = arguments[optind];
+    if (like) return convert_back(from, to, like);
     return r.key || r.structure ? convert_model(from, to, &r) : convert(from, to, r.table);
 }
