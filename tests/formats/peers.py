@@ -577,7 +577,7 @@ def check_torch_files(folder):
         return subprocess.run(command, capture_output=True, text=True)
 
     result = convert("two.pt")
-    demand("several dictionaries of arrays, encoder, decoder: .key chooses one" in result.stderr, result.stderr)
+    demand("several dictionaries of arrays, encoder, decoder: --model=KEY chooses one" in result.stderr, result.stderr)
     result = convert("two.pt", "--model=decoder")
     demand(result.stdout == "weight -> weight transpose\nbias -> bias\n", result.stderr, result.stdout)
     result = convert("checkpoint.pt")
