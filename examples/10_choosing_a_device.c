@@ -28,7 +28,7 @@
  * | CPU
  * | -- WEBER_DEVICE=checked:1
  * | info: Using backend set in WEBER_DEVICE: checked.
- * | info: WEBER_DEVICE=checked:1 goes before the preference CUDA.
+ * | info: WEBER_DEVICE=checked:1 overrides the preference CUDA.
  * | checked(1)
  * | -- by name and number
  * | checked(1) is number 1 of checked

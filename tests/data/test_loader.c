@@ -591,7 +591,7 @@ static void batches_need_no_allocation_after_the_first_epoch(void **state) {
 static void an_epoch_after_one_without_memory_is_whole(void **state) {
     (void)state;
     int32_t seen[40];
-    wb_loader *loader = wb_loader_new(.x = counting(1000, 40, 0), .background = !alone);
+    wb_loader *loader = wb_loader_new(.x = wb_cpu(counting(1000, 40, 0)), .background = !alone);
     wb_array *kept[4];
     wb_batch batch = {0};
     for (int i = 0; i < 4; i++) {
