@@ -290,7 +290,8 @@ static outcome go_on(search *s) {
     const wb_torch_pair *last = s->step ? &s->now[s->step - 1] : NULL;
     wb_torch *t = s->torch;
     wb_torch_node *model = t->model, *modules = t->modules;
-    const bool no_layer = !model || model->is_done, no_module = modules->is_done;
+    const bool no_layer = !model || model->is_done,
+               no_module = !t->module_count || modules->is_done;
     if (no_layer && no_module) return finish(s);
     union {
         const wb_torch_node *from;

@@ -109,6 +109,11 @@ static const row rows[] = {
      "layers.2.weight = transpose(layers.1.weight)",
      "wte.weight 4 7, lm_head.weight 4 7", true, NULL,
      "wte.weight -> layers.1.weight\nlm_head.weight -> layers.2.weight transpose\n", NULL},
+    {"neither has arrays", "Chain(relu, flatten)", "", true, NULL, "", NULL},
+    {"the file has none", "Dense(3 => 4)", "", true, NULL, NULL,
+     "needs weight (3, 4), bias (4), but the file has only 0 modules with arrays"},
+    {"the model has none", "Chain(relu, flatten)", "a.weight 3", true, NULL, NULL,
+     "a has weight (3), but the model has only 0 layers with arrays"},
     {"names in quotes", "Dense(3 => 4; bias=false)", "a b*.weight 3 4", false, NULL,
      "\"a b*.weight\" -> weight transpose\n", NULL},
 };
