@@ -78,8 +78,8 @@ void py_enter(void) {
     __atomic_store_n(&c->holder, &here, __ATOMIC_RELAXED);
     c->depth = 1;
     (void)wb_context_enter(c->context);
+    if (c->released) free_released(c); /* which may leave a task: memory of another library's */
     if (__atomic_load_n(&tasks, __ATOMIC_RELAXED)) do_tasks();
-    if (c->released) free_released(c);
 }
 
 void py_leave(void) {

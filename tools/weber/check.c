@@ -22,7 +22,7 @@ static int read_inputs(const wb_file *file, wb_array **inputs) {
     int count = 0;
     if (has(root, "x")) inputs[count++] = wb_file_array(file, "x");
     while (count < MOST_INPUTS) {
-        char name[8];
+        char name[16];
         (void)snprintf(name, sizeof name, "x%d", count + 1);
         if (!has(root, name)) break;
         inputs[count++] = wb_file_array(file, name);
