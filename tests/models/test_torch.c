@@ -119,7 +119,7 @@ static const row rows[] = {
 };
 
 /* The file that the text describes. */
-static const float numbers[1024] = {0};
+static const float numbers[1 << 16] = {0};
 
 static wb_file *file_of(const row *row) {
     wb_file *file = wb_file_new("torch.pt");
