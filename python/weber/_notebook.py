@@ -78,7 +78,7 @@ class _Board:
         return "%d of %d epochs%s" % (len(self.lines["loss"]), self.epochs, self.note)
 
     def draw(self, at_once: bool = True) -> None:
-        from IPython.display import display  # only where IPython runs already
+        from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
 
         if self.handle is None:
             self.handle = display(self, display_id=True)
