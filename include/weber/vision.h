@@ -5,17 +5,19 @@
  *
  * x  (width, height, channels, N)      y  (classes, N), before softmax
  *
- * Each is a chain, and what follows the images' features is its last layers: with .classes = 0 they
- * are left out, and y is (features, N). So a model that was trained on one task begins another:
+ * Each is a chain. With .classes = 0 the last Dense layer is left out, and y is (features, N), for
+ * another last layer:
  *
  *     wb_layer *body = wb_resnet(18, .classes = 0);
  *     wb_layer *model = wb_chain(body, wb_dense(512, 10));
  *
- * Layers, their order and their settings are those of torchvision (0.14), and of mateuszbuda's
- * unet; convolutions are CrossCors, so that weights of PyTorch have the same memory. Weights of
- * convolutions begin as wb_kaiming_normal says, those of Dense layers as wb_glorot_uniform.
+ * Layers, their order and their settings are those of torchvision 0.14, so that its weights are
+ * loaded by wb_load(path, model, .from = "torch"); the U-Net is that of mateuszbuda's
+ * brain-segmentation-pytorch. Convolutions are CrossCors. Their weights are initialised by
+ * wb_kaiming_normal, those of Dense layers by wb_glorot_uniform.
  *
- * Fails with WB_ERROR_ARGUMENT on depths and sizes that there are not. */
+ * The makers fail with WB_ERROR_ARGUMENT on a depth that the model does not come in, and on channels,
+ * classes and probabilities outside of their range. */
 #ifndef WEBER_VISION_H
 #define WEBER_VISION_H
 
@@ -47,8 +49,8 @@ typedef struct wb_vgg_desc {
     double dropout WB_DEFAULT(0.5);   /* between the Dense layers */
 } wb_vgg_desc;
 
-/* Convolutions of 3 x 3, and three Dense layers (Simonyan and Zisserman 2014). wb_vgg(16, .norm =
- * true). */
+/* Convolutions of 3 x 3, and three Dense layers (Simonyan and Zisserman 2014). x's width and height
+ * are at least 224. wb_vgg(16, .norm = true). */
 #define wb_vgg(...) WB_MAKE(wb_vgg_make, vgg, __VA_ARGS__)
 WB_API wb_layer *wb_vgg_make(wb_vgg_desc desc);
 

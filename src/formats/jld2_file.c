@@ -331,8 +331,9 @@ static void note_message(wb_jld2 *r, const message *m, void *context) {
 }
 
 bool wb_jld2_object_at(wb_jld2 *r, uint64_t address, int64_t from, wb_jld2_object *object) {
-    *object = (wb_jld2_object){.offset = r->base + (int64_t)address};
+    *object = (wb_jld2_object){.offset = from};
     walk(r, address, from, note_message, object);
+    if (r->status == WB_OK) object->offset = r->base + (int64_t)address;
     return r->status == WB_OK;
 }
 
@@ -452,7 +453,7 @@ const unsigned char *wb_jld2_heap(wb_jld2 *r, const unsigned char *bytes, int64_
     if (address == 0 && index == 0) return NULL;
     const wb_jld2_span s = object_in(r, address, index, offset);
     if (r->status != WB_OK) return NULL;
-    if ((int64_t)elements * element_bytes != s.end - s.at) {
+    if (elements * (uint64_t)element_bytes != (uint64_t)(s.end - s.at)) { /* both below 2^32 */
         wb_jld2_fault(r, offset,
                       "%llu elements of %lld bytes are expected in the heap, which has "
                       "%lld bytes for them",

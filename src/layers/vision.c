@@ -36,16 +36,21 @@ static wb_layer *plain(int64_t kernel, int64_t in, int64_t out, int64_t stride,
 /* The chain of a body and, unless there are no classes, of a Dense of its features. */
 static wb_layer *with_head(int64_t count, wb_layer **layers, int64_t features, double dropout,
                            int64_t classes) {
-    if (classes && dropout > 0) layers[count++] = wb_dropout(dropout);
+    if (classes && dropout != 0) layers[count++] = wb_dropout(dropout);
     if (classes) layers[count++] = wb_dense(features, classes);
     return wb_chain_make(count, layers);
 }
 
-static bool are_sizes(const char *function, int64_t channels, int64_t classes) {
+/* Adds the mean of each channel as a feature. */
+static void add_means(int64_t *count, wb_layer **layers) {
+    layers[(*count)++] = wb_global_meanpool(), layers[(*count)++] = wb_flatten();
+}
+
+static bool may_make(const char *function, wb_start start, int64_t channels, int64_t classes) {
+    if (!wb_check_start(function, start)) return false;
     if (channels > 0 && classes >= 0) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT,
-                  "%s: channels must be positive and classes not negative, got "
-                  "%lld and %lld",
+                  "%s: channels must be positive and classes not negative, got %lld and %lld",
                   function, (long long)channels, (long long)classes);
     return false;
 }
@@ -87,8 +92,7 @@ wb_layer *wb_resnet_make(wb_resnet_desc d) {
     wb_layer *layers[MOST_LAYERS];
     int64_t n = 0, in = 64;
     size_t k = 0;
-    if (!wb_check_start("wb_resnet", d.start_) || !are_sizes("wb_resnet", d.channels, d.classes))
-        return NULL;
+    if (!may_make("wb_resnet", d.start_, d.channels, d.classes)) return NULL;
     while (k < sizeof resnets / sizeof *resnets && resnets[k].depth != d.depth) k++;
     if (k == sizeof resnets / sizeof *resnets)
         return wb_fail_null(WB_ERROR_ARGUMENT,
@@ -101,7 +105,7 @@ wb_layer *wb_resnet_make(wb_resnet_desc d) {
         layers[n++] = residuals(resnets[k].blocks[s], in, width, s ? 2 : 1, resnets[k].narrows);
         in = resnets[k].narrows ? 4 * width : width;
     }
-    layers[n++] = wb_global_meanpool(), layers[n++] = wb_flatten();
+    add_means(&n, layers);
     return with_head(n, layers, in, 0, d.classes);
 }
 
@@ -125,8 +129,7 @@ wb_layer *wb_vgg_make(wb_vgg_desc d) {
     wb_layer *layers[MOST_LAYERS];
     int64_t n = 0, in = d.channels;
     size_t k = 0;
-    if (!wb_check_start("wb_vgg", d.start_) || !are_sizes("wb_vgg", d.channels, d.classes))
-        return NULL;
+    if (!may_make("wb_vgg", d.start_, d.channels, d.classes)) return NULL;
     while (k < sizeof vggs / sizeof *vggs && vggs[k].depth != d.depth) k++;
     if (k == sizeof vggs / sizeof *vggs)
         return wb_fail_null(WB_ERROR_ARGUMENT, "wb_vgg: depth must be 11, 13, 16 or 19, got %lld",
@@ -155,34 +158,36 @@ typedef struct inverted {
 /* x times the sigmoid or hardsigmoid of what two small layers say of the channels' means. (Hu et
  * al. 2017) */
 static wb_layer *excitation(const inverted *b) {
-    return wb_skip(wb_chain(wb_global_meanpool(),
-                            wb_cross_cor({1, 1}, b->wide, b->squeezed, b->squeeze),
-                            wb_cross_cor({1, 1}, b->squeezed, b->wide, b->gate)),
-                   wb_connect_mul);
+    return wb_skip(
+        wb_chain(wb_global_meanpool(),
+                 wb_cross_cor({1, 1}, b->wide, b->squeezed, b->squeeze, .init = wb_kaiming_normal),
+                 wb_cross_cor({1, 1}, b->squeezed, b->wide, b->gate, .init = wb_kaiming_normal)),
+        wb_connect_mul);
 }
 
 static wb_layer *invert(const inverted *b) {
     wb_layer *layers[5];
     int n = 0;
-    unit u = {
-        1, b->in, b->wide, 1, .activation = b->activation, .eps = b->eps, .momentum = b->momentum};
+    unit u = {.kernel = 1,
+              .in = b->in,
+              .out = b->wide,
+              .stride = 1,
+              .activation = b->activation,
+              .eps = b->eps,
+              .momentum = b->momentum};
     if (b->wide != b->in) layers[n++] = normed(u);
     u.kernel = b->kernel, u.in = b->wide, u.stride = b->stride, u.groups = b->wide;
     layers[n++] = normed(u);
     if (b->squeezed) layers[n++] = excitation(b);
-    layers[n++] = normed((unit){.kernel = 1,
-                                .in = b->wide,
-                                .out = b->out,
-                                .stride = 1,
-                                .eps = b->eps,
-                                .momentum = b->momentum});
+    u.kernel = 1, u.out = b->out, u.stride = 1, u.groups = 1, u.activation = NULL;
+    layers[n++] = normed(u);
     const bool is_sum = b->stride == 1 && b->in == b->out;
-    if (is_sum && b->dropout > 0) layers[n++] = wb_dropout(b->dropout, .dims = WB_DIM(3));
+    if (is_sum && b->dropout != 0) layers[n++] = wb_dropout(b->dropout, .dims = WB_DIM(3));
     wb_layer *block = wb_chain_make(n, layers);
     return is_sum ? wb_skip(block, wb_connect_add) : block;
 }
 
-/* So many blocks after layers[0]; the first one has in and the stride. */
+/* Adds so many blocks, each `times` as wide inside; the first one has b's in and stride. */
 static void invert_all(wb_layer **layers, int64_t *n, inverted b, int64_t times, int count) {
     for (int i = 0; i < count; i++, b.in = b.out, b.stride = 1) {
         b.wide = times * b.in;
@@ -198,9 +203,7 @@ wb_layer *wb_mobilenet_v2_make(wb_mobilenet_desc d) {
                 {6, 96, 1, 3}, {6, 160, 2, 3}, {6, 320, 1, 1}};
     wb_layer *layers[MOST_LAYERS];
     int64_t n = 0, in = 32;
-    if (!wb_check_start("wb_mobilenet_v2", d.start_) ||
-        !are_sizes("wb_mobilenet_v2", d.channels, d.classes))
-        return NULL;
+    if (!may_make("wb_mobilenet_v2", d.start_, d.channels, d.classes)) return NULL;
     layers[n++] = plain(3, d.channels, in, 2, wb_relu6);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; in = rows[r++].out)
         invert_all(layers, &n,
@@ -211,7 +214,7 @@ wb_layer *wb_mobilenet_v2_make(wb_mobilenet_desc d) {
                               .activation = wb_relu6},
                    rows[r].times, rows[r].count);
     layers[n++] = plain(1, in, 1280, 1, wb_relu6);
-    layers[n++] = wb_global_meanpool(), layers[n++] = wb_flatten();
+    add_means(&n, layers);
     return with_head(n, layers, 1280, d.dropout, d.classes);
 }
 
@@ -247,11 +250,15 @@ wb_layer *wb_mobilenet_v3_make(wb_mobilenet_v3_desc d) {
     const int64_t last = 6 * rows[count - 1].out, hidden = d.small ? 1024 : 1280;
     wb_layer *layers[MOST_LAYERS];
     int64_t n = 0, in = 16;
-    if (!wb_check_start("wb_mobilenet_v3", d.start_) ||
-        !are_sizes("wb_mobilenet_v3", d.channels, d.classes))
-        return NULL;
-    layers[n++] = normed(
-        (unit){3, d.channels, in, 2, .activation = wb_hardswish, .eps = eps, .momentum = momentum});
+    if (!may_make("wb_mobilenet_v3", d.start_, d.channels, d.classes)) return NULL;
+    unit u = {.kernel = 3,
+              .in = d.channels,
+              .out = in,
+              .stride = 2,
+              .activation = wb_hardswish,
+              .eps = eps,
+              .momentum = momentum};
+    layers[n++] = normed(u);
     for (int r = 0; r < count; in = rows[r++].out)
         layers[n++] =
             invert(&(inverted){.kernel = rows[r].kernel,
@@ -265,9 +272,9 @@ wb_layer *wb_mobilenet_v3_make(wb_mobilenet_v3_desc d) {
                                .gate = wb_hardsigmoid,
                                .eps = eps,
                                .momentum = momentum});
-    layers[n++] = normed(
-        (unit){1, in, last, 1, .activation = wb_hardswish, .eps = eps, .momentum = momentum});
-    layers[n++] = wb_global_meanpool(), layers[n++] = wb_flatten();
+    u.kernel = 1, u.in = in, u.out = last, u.stride = 1;
+    layers[n++] = normed(u);
+    add_means(&n, layers);
     layers[n++] = wb_dense(last, hidden, wb_hardswish);
     return with_head(n, layers, hidden, d.dropout, d.classes);
 }
@@ -283,9 +290,11 @@ wb_layer *wb_efficientnet_make(wb_efficientnet_desc d) {
     enum { BLOCKS = 16 };
     wb_layer *layers[MOST_LAYERS];
     int64_t n = 0, in = 32;
-    if (!wb_check_start("wb_efficientnet", d.start_) ||
-        !are_sizes("wb_efficientnet", d.channels, d.classes))
-        return NULL;
+    if (!may_make("wb_efficientnet", d.start_, d.channels, d.classes)) return NULL;
+    if (!(d.block_dropout >= 0 && d.block_dropout <= 1))
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "wb_efficientnet: block_dropout must be from 0 to 1, got %g",
+                            d.block_dropout);
     layers[n++] = plain(3, d.channels, in, 2, wb_swish);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (int i = 0; i < rows[r].count; i++, in = rows[r].out, n++)
@@ -300,7 +309,7 @@ wb_layer *wb_efficientnet_make(wb_efficientnet_desc d) {
                                            .gate = wb_sigmoid,
                                            .dropout = d.block_dropout * (double)(n - 1) / BLOCKS});
     layers[n++] = plain(1, in, 1280, 1, wb_swish);
-    layers[n++] = wb_global_meanpool(), layers[n++] = wb_flatten();
+    add_means(&n, layers);
     return with_head(n, layers, 1280, d.dropout, d.classes);
 }
 
@@ -311,8 +320,9 @@ static wb_layer *twice(int64_t in, int64_t out) {
 }
 
 wb_layer *wb_unet_make(wb_unet_desc d) {
-    if (!wb_check_start("wb_unet", d.start_) || !are_sizes("wb_unet", d.channels, d.classes))
-        return NULL;
+    if (!may_make("wb_unet", d.start_, d.channels, d.classes)) return NULL;
+    if (d.classes == 0)
+        return wb_fail_null(WB_ERROR_ARGUMENT, "wb_unet: classes must be positive, got 0");
     if (d.width < 1 || d.width > 4096 || d.levels < 1 || d.levels > 10)
         return wb_fail_null(WB_ERROR_ARGUMENT,
                             "wb_unet: width must be from 1 to 4096 and levels from 1 to 10, got "

@@ -100,7 +100,7 @@ bool wb_torch_read_file(wb_torch *t, const wb_record *root);
 
 /* torch_match.c: pairs in the order of the model. */
 typedef struct wb_torch_pair {
-    const wb_torch_node *layer, *module;
+    wb_torch_node *layer, *module;
 } wb_torch_pair;
 /* The pairs, as many as *count, in t's arena; NULL with an error that says where the two differ. */
 const wb_torch_pair *wb_torch_match(wb_torch *t, int64_t *count);

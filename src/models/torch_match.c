@@ -293,13 +293,9 @@ static outcome go_on(search *s) {
     const bool no_layer = !model || model->is_done,
                no_module = !t->module_count || modules->is_done;
     if (no_layer && no_module) return finish(s);
-    union {
-        const wb_torch_node *from;
-        wb_torch_node *to; /* the trees are the search's */
-    } layer = {.from = last ? last->layer : NULL}, module = {.from = last ? last->module : NULL};
-    wb_torch_node *open = open_of(module.to, modules);
+    wb_torch_node *open = open_of(last ? last->module : NULL, modules);
     const int64_t begin = s->candidates.count;
-    bool good = no_layer || push_next(s, open_of(layer.to, model));
+    bool good = no_layer || push_next(s, open_of(last ? last->layer : NULL, model));
     const int64_t middle = s->candidates.count;
     good = good && (no_module || push_next(s, open));
     const int64_t end = s->candidates.count;

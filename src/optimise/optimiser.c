@@ -189,8 +189,9 @@ static bool fits(const wb_tie_group *group, const wb_array *x) {
 }
 
 /* Whether an old member is of this slot, also where the slot has moved with the items of a list. */
-static bool is_same(const wb_member *old, const wb_member *new) {
-    return old->slot == new->slot || (new->list &&wb_list_had(new->list, new->place, old->slot));
+static bool is_same(const wb_member *old, const wb_member *member) {
+    return old->slot == member->slot ||
+           (member->list && wb_list_had(member->list, member->place, old->slot));
 }
 
 /* The group among the old ones that this slot was in, most often at the same place. */
