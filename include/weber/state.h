@@ -211,9 +211,8 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
  * 10. Where two modules could be one layer, or something does not fit, the error names the place
  * and both sizes, and nothing is loaded. num_batches_tracked is left out.
  *
- * What such a file does not say is the model's: strides, padding, the eps of norms, which gelu.
- wb_torch_table
- * shows the rows. */
+ * What such a file does not say is taken from the model: strides, padding, the eps of norms, which
+ * gelu. wb_torch_table returns the rows. */
 
 typedef struct wb_convert_desc {
     WB_START_MEMBER;

@@ -32,9 +32,30 @@ static int read_inputs(const wb_file *file, wb_array **inputs) {
 
 static double largest(wb_array *x) { return x ? wb_item(wb_maximum(wb_abs(x))) : 0; }
 
-/* Prints the difference; false if it is no rounding. */
+/* "(3, 4)" */
+static const char *sizes_of(const wb_array *x, char text[], size_t size) {
+    size_t used = (size_t)snprintf(text, size, "(");
+    for (int d = 0; d < wb_ndim(x) && used < size; d++)
+        used += (size_t)snprintf(text + used, size - used, "%s%lld", d ? ", " : "",
+                                 (long long)wb_sizes(x)[d]);
+    if (used < size) (void)snprintf(text + used, size - used, ")");
+    return text;
+}
+
+/* Arrays of other sizes might broadcast. */
+static bool has_same_sizes(const char *path, const wb_array *y, const wb_array *wanted) {
+    char own[200], theirs[200];
+    if (strcmp(sizes_of(y, own, sizeof own), sizes_of(wanted, theirs, sizeof theirs)) == 0)
+        return true;
+    (void)wb_fail(WB_ERROR_SHAPE, "%s: the model's result has sizes %s, but y has %s", path, own,
+                  theirs);
+    return false;
+}
+
+/* Prints the difference; false if it is more than rounding explains. */
 static bool compare(const char *path, wb_array *y, wb_array *wanted) {
-    wb_array *difference = y && wanted ? wb_sub(wb_cast(y, WB_F64), wb_cast(wanted, WB_F64)) : NULL;
+    if (!has_same_sizes(path, y, wanted)) return false;
+    wb_array *difference = wb_sub(wb_cast(y, WB_F64), wb_cast(wanted, WB_F64));
     const double most = largest(difference), values = largest(wanted);
     if (wb_failed()) return false;
     (void)printf("# %s: the largest difference is %.2g, the largest value of y %.2g\n", path, most,
