@@ -16,8 +16,8 @@
  * brain-segmentation-pytorch. Convolutions are CrossCors. Their weights are initialised by
  * wb_kaiming_normal, those of Dense layers by wb_glorot_uniform.
  *
- * The makers fail with WB_ERROR_ARGUMENT on a depth that the model does not come in, and on channels,
- * classes and probabilities outside of their range. */
+ * The makers fail with WB_ERROR_ARGUMENT on a depth that the model does not come in, and on
+ * channels, classes and probabilities outside of their range. */
 #ifndef WEBER_VISION_H
 #define WEBER_VISION_H
 
