@@ -90,15 +90,6 @@ endforeach()
 
 set(weber_system_libraries z m ${CMAKE_DL_LIBS} pthread)
 
-# cJSON reads and writes the headers of .safetensors; without it that format answers with an error that names the package
-find_path(CJSON_INCLUDE_DIR cjson/cJSON.h)
-find_library(CJSON_LIBRARY cjson)
-if(CJSON_INCLUDE_DIR AND CJSON_LIBRARY)
-  target_compile_definitions(weber_core PRIVATE WEBER_CJSON)
-  target_include_directories(weber_core SYSTEM PRIVATE ${CJSON_INCLUDE_DIR})
-  list(APPEND weber_system_libraries cjson)
-endif()
-
 if(WEBER_TESTS)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/src/evaluate/check.c PROPERTIES COMPILE_DEFINITIONS WB_WATCHES_PLANS)
 endif()

@@ -205,6 +205,9 @@ def files():
         yield f"pt/{name}", zipped([("a/data.pkl", pickle, 0), ("a/byteorder", b"little", 0), ("a/data/0", bytes(24), 0)])
     for name, data in jld2_files():
         yield f"jld2/{name}", data
+    for i, text in enumerate(['{"a": [1, -2.5e3, true, null, {"b": "\\u00e9\\ud83d\\ude00"}], "c": "\\n\\u0000"}', ' "x" ', '[[[[]]], {}, 0.5]',
+                              json.dumps({str(i): i for i in range(20)}), '{"a": 1, "\\u0061": 2}', '[-9223372036854775808, 9223372036854775808, -0]']):
+        yield f"json/{i}", text.encode()
     yield "npz/empty", zipped([])
     yield "npz/stored", zipped([("a.npy", array, 0), ("b.c.npy", array, 0), ("d/", b"", 0)])
     yield "npz/deflated", zipped([("a.npy", array, 8), ("text", b"hello" * 9, 8)])

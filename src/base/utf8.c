@@ -27,6 +27,10 @@ static int64_t length_of_character(const unsigned char *at, size_t left) {
 int64_t wb_utf8_fault(const char *text, size_t size_bytes) {
     const unsigned char *bytes = (const unsigned char *)text;
     for (size_t i = 0; i < size_bytes;) {
+        if (bytes[i] < 0x80) {
+            i++;
+            continue;
+        }
         const int64_t length = length_of_character(bytes + i, size_bytes - i);
         if (length < 0) return (int64_t)i;
         i += (size_t)length;

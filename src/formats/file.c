@@ -92,6 +92,13 @@ static wb_status map_file(wb_file *file) {
     return result;
 }
 
+wb_file *wb_file_mapped(const char *path) {
+    wb_file *file = wb_file_new(path);
+    if (!file || map_file(file) == WB_OK) return file;
+    file_free(file);
+    return NULL;
+}
+
 /* Records take a few times the file's size at most: they stand for bytes in it. */
 enum { MOST_BYTES_PER_BYTE = 64, LEAST_LIMIT = 1 << 20 };
 

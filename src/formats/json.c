@@ -1,13 +1,19 @@
-/* Writing is a few lines here; cJSON reads. What cJSON accepts but Weber does not is checked here:
- * invalid UTF-8, text after the end, a name that appears twice. */
+/* The parser keeps the values of containers that are not yet closed on a stack; at its end, a
+ * container's values are copied into the arena, side by side. Behind those of a large object lie
+ * pointers to them, sorted by name: no choice of names makes looking them up slow, as it would with
+ * a hash table. */
 #include "formats/json.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
+#include "base/decimal.h"
 #include "base/memory.h"
 #include "base/utf8.h"
+
+enum { FEW = 8 /* members that are looked through one by one */ };
 
 /* ---- writing ---- */
 
@@ -25,137 +31,446 @@ void wb_json_quote(wb_text *out, const char *text) {
     wb_text_byte(out, '"');
 }
 
-bool wb_json_has_shared(const wb_flat *flat) {
-    for (int64_t i = 0; i < flat->count; i++)
-        if (flat->entries[i].same_as) return true;
-    return false;
+/* ---- questions ---- */
+
+static int compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes) {
+    if (a_bytes != b_bytes) return a_bytes < b_bytes ? -1 : 1;
+    return a_bytes ? memcmp(a, b, a_bytes) : 0;
 }
 
-void wb_json_write_shared(wb_text *out, const wb_flat *flat) {
-    const char *before = "{";
-    for (int64_t i = 0; i < flat->count; i++) {
-        if (!flat->entries[i].same_as) continue;
-        wb_text_put(out, before);
-        wb_json_quote(out, flat->entries[i].path);
-        wb_text_byte(out, ':');
-        wb_json_quote(out, flat->entries[i].same_as);
-        before = ",";
-    }
-    wb_text_put(out, "}");
+/* The pointers behind the members of a large object. */
+static const wb_json **sorted_of(const wb_json *object) {
+    return (const wb_json **)(uintptr_t)(object->items + object->count);
 }
 
-/* ---- reading ---- */
-
-#ifdef WEBER_CJSON
-
-#include <cjson/cJSON.h>
-
-#define MOST_EXACT (1ll << 53)
-
-/* cJSON does not say whether it ran out of memory or met a fault. It needs less than this for any
- * text: if this much can be allocated, the text is at fault. */
-static bool has_memory(const wb_file *file, size_t size_bytes) {
-    enum { TIMES = 32 };
-    void *room = wb_alloc(wb_bytes((int64_t)size_bytes * TIMES));
-    wb_release(room);
-    if (!room)
-        wb_error_add("reading the JSON of %.100s needs up to %d times its %zu bytes", file->path,
-                     TIMES, size_bytes);
-    return room != NULL;
-}
-
-cJSON *wb_json_parse(const wb_file *file, const char *text, size_t size_bytes, int64_t offset) {
-    const int64_t fault = wb_utf8_fault(text, size_bytes);
-    if (fault >= 0) {
-        (void)wb_file_fault(file, offset + fault, "a byte is not valid UTF-8");
+const wb_json *wb_json_find(const wb_json *object, const char *name, size_t name_bytes) {
+    if (!object || object->kind != WB_JSON_OBJECT) return NULL;
+    if (object->count <= FEW) {
+        for (int64_t i = 0; i < object->count; i++) {
+            const wb_json *item = &object->items[i];
+            if (compare(item->name, item->name_bytes, name, name_bytes) == 0) return item;
+        }
         return NULL;
     }
-    const char *end = NULL;
-    cJSON *json = cJSON_ParseWithLengthOpts(text, size_bytes, &end, false);
-    const bool has_end = end && end >= text && end <= text + size_bytes;
-    while (json && has_end && end < text + size_bytes && strchr(" \t\r\n", *end)) end++;
-    if (json && has_end && end == text + size_bytes) return json;
-    cJSON_Delete(json);
-    if (json || has_memory(file, size_bytes))
-        (void)wb_file_fault(file, offset + (has_end ? end - text : 0), "this is not valid JSON");
+    const wb_json **sorted = sorted_of(object);
+    int64_t begin = 0, end = object->count;
+    while (begin < end) {
+        const int64_t middle = (begin + end) / 2;
+        const int order =
+            compare(sorted[middle]->name, sorted[middle]->name_bytes, name, name_bytes);
+        if (order == 0) return sorted[middle];
+        if (order < 0)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
     return NULL;
 }
 
-bool wb_json_integer(const cJSON *item, int64_t *value) {
-    if (!cJSON_IsNumber(item) || !(fabs(item->valuedouble) < (double)MOST_EXACT)) return false;
-    *value = (int64_t)item->valuedouble;
-    return (double)*value == item->valuedouble;
+const wb_json *wb_json_get(const wb_json *object, const char *name) {
+    return wb_json_find(object, name, strlen(name));
 }
 
-static char *copy(wb_file *file, const char *text) {
-    return wb_arena_text(&file->arena, text, strlen(text));
+bool wb_json_integer(const wb_json *value, int64_t *integer) {
+    if (value && value->kind == WB_JSON_INTEGER) return *integer = value->integer, true;
+    return value && value->kind == WB_JSON_REAL && fabs(value->real) < 0x1p53 &&
+           wb_is_whole(value->real, integer);
 }
 
-static int by_name(const void *a, const void *b) {
-    const char *const *left = a, *const *right = b;
-    return strcmp(*left, *right);
-}
-
-/* The names of an object must differ; cJSON accepts equal ones. */
-static wb_status check_names(const wb_file *file, const wb_record *map, int64_t offset) {
-    const char **names = wb_alloc_list(map->count + 1, sizeof *names);
-    if (!names) return WB_ERROR_MEMORY;
-    wb_status status = WB_OK;
-    for (int64_t i = 0; i < map->count; i++) names[i] = map->names[i];
-    qsort(names, (size_t)map->count, sizeof *names, by_name);
-    for (int64_t i = 1; i < map->count && status == WB_OK; i++)
-        if (strcmp(names[i - 1], names[i]) == 0)
-            status = wb_file_fault(file, offset, "the name \"%.80s\" appears twice", names[i]);
-    wb_release(names);
-    return status;
-}
-
-static bool add_text(wb_file *file, wb_record *map, const cJSON *item, int64_t offset) {
-    wb_record *record = wb_record_new(&file->arena, WB_RECORD_TEXT);
-    char *name = copy(file, item->string), *text = copy(file, item->valuestring);
-    if (!record || !name || !text) return false;
-    record->text = text, record->name = name, record->offset = offset;
-    map->names[map->count] = name;
-    map->children[map->count++] = record;
+bool wb_json_number(const wb_json *value, double *number) {
+    if (!value || (value->kind != WB_JSON_INTEGER && value->kind != WB_JSON_REAL)) return false;
+    *number = value->kind == WB_JSON_REAL ? value->real : (double)value->integer;
     return true;
 }
 
-wb_record *wb_json_texts(wb_file *file, const cJSON *item, int64_t offset, const char *skipped,
-                         const char **text) {
-    wb_record *map = wb_record_new(&file->arena, WB_RECORD_MAP);
-    if (!map || !wb_record_room(&file->arena, map, cJSON_GetArraySize(item), true)) return NULL;
-    map->count = 0, map->offset = offset;
-    bool is_fine = cJSON_IsObject(item);
-    for (const cJSON *one = item->child; is_fine && one; one = one->next) {
-        is_fine = cJSON_IsString(one);
-        if (is_fine && !*text && strcmp(one->string, skipped) == 0)
-            *text = one->valuestring;
-        else if (is_fine && !add_text(file, map, one, offset))
-            return NULL;
-    }
-    if (!is_fine) {
-        (void)wb_file_fault(file, offset, "a map of texts is expected");
-        return NULL;
-    }
-    map->depth = map->count > 0;
-    return check_names(file, map, offset) == WB_OK ? map : NULL;
+bool wb_json_bool(const wb_json *value, bool *boolean) {
+    if (!value || value->kind != WB_JSON_BOOL) return false;
+    *boolean = value->boolean;
+    return true;
 }
 
-static wb_status fault_of_tie(const wb_file *file, const cJSON *item, int64_t offset) {
-    return wb_file_fault(file, offset, "the note about \"%.80s\" is damaged",
-                         item->string ? item->string : "");
+const char *wb_json_text(const wb_json *value) {
+    if (!value || value->kind != WB_JSON_TEXT) return NULL;
+    return strlen(value->text) == (size_t)value->count ? value->text : NULL;
 }
 
-wb_status wb_json_read_shared(wb_file *file, wb_flat *flat, const cJSON *item, int64_t offset) {
-    if (!cJSON_IsObject(item)) return fault_of_tie(file, item, offset);
-    for (const cJSON *value = item->child; value; value = value->next) {
-        if (!cJSON_IsString(value)) return fault_of_tie(file, value, offset);
-        const char *path = copy(file, value->string), *same = copy(file, value->valuestring);
-        if (!path || !same) return wb_error_status();
-        if (!wb_flat_add(flat, (wb_flat_entry){.path = path, .same_as = same, .offset = offset}))
-            return WB_ERROR_MEMORY;
+bool wb_json_is(const wb_json *value, const char *text) {
+    const char *own = wb_json_text(value);
+    return own && strcmp(own, text) == 0;
+}
+
+const char *wb_json_noun(const wb_json *value) {
+    static const char *const nouns[] = {
+        [WB_JSON_NULL] = "null",       [WB_JSON_BOOL] = "a bool", [WB_JSON_INTEGER] = "an integer",
+        [WB_JSON_REAL] = "a number",   [WB_JSON_TEXT] = "a text", [WB_JSON_LIST] = "a list",
+        [WB_JSON_OBJECT] = "an object"};
+    return value ? nouns[value->kind] : "nothing";
+}
+
+/* ---- parsing ---- */
+
+typedef struct parser {
+    const wb_file *file;
+    wb_arena *arena;
+    const char *text, *at, *end;
+    int64_t offset;
+    char *room; /* for texts: as many bytes as the text that is parsed, which are enough */
+    wb_json *stack;
+    int64_t count, capacity;
+    int64_t open[WB_JSON_DEPTH]; /* where the containers that are open stand on the stack */
+    int depth;
+} parser;
+
+static int64_t offset_of(const parser *p, const char *at) { return p->offset + (at - p->text); }
+
+static bool fault(const parser *p, const char *at, const char *what) {
+    (void)wb_file_fault(p->file, offset_of(p, at), "this is not valid JSON: %s", what);
+    return false;
+}
+
+static void skip_space(parser *p) {
+    while (p->at < p->end && (*p->at == ' ' || *p->at == '\n' || *p->at == '\r' || *p->at == '\t'))
+        p->at++;
+}
+
+static bool next_is(const parser *p, char c) { return p->at < p->end && *p->at == c; }
+
+/* ---- texts ---- */
+
+static bool read_hex(parser *p, uint32_t *code) {
+    *code = 0;
+    for (int i = 0; i < 4; i++, p->at++) {
+        const char c = p->at < p->end ? *p->at : ' ';
+        const int digit = c >= '0' && c <= '9'   ? c - '0'
+                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                 : -1;
+        if (digit < 0) return fault(p, p->at, "\\u needs four hexadecimal digits");
+        *code = *code << 4 | (uint32_t)digit;
     }
-    return WB_OK;
+    return true;
 }
 
-#endif
+/* p->at is behind "\u". */
+static bool read_code(parser *p, uint32_t *code) {
+    const char *begin = p->at - 2;
+    uint32_t low;
+    if (!read_hex(p, code)) return false;
+    if (*code < 0xD800 || *code > 0xDFFF) return true;
+    if (*code < 0xDC00 && p->end - p->at >= 2 && p->at[0] == '\\' && p->at[1] == 'u') {
+        p->at += 2;
+        if (!read_hex(p, &low)) return false;
+        *code = 0x10000 + ((*code - 0xD800) << 10) + (low - 0xDC00);
+        if (low >= 0xDC00 && low <= 0xDFFF) return true;
+    }
+    return fault(p, begin, "half of a surrogate pair");
+}
+
+static char *put_code(char *out, uint32_t code) {
+    if (code < 0x80) return *out = (char)code, out + 1;
+    if (code < 0x800) {
+        *out++ = (char)(0xC0 | code >> 6);
+    } else {
+        if (code < 0x10000) {
+            *out++ = (char)(0xE0 | code >> 12);
+        } else {
+            *out++ = (char)(0xF0 | code >> 18);
+            *out++ = (char)(0x80 | (code >> 12 & 0x3F));
+        }
+        *out++ = (char)(0x80 | (code >> 6 & 0x3F));
+    }
+    *out++ = (char)(0x80 | (code & 0x3F));
+    return out;
+}
+
+/* p->at is behind the backslash; what is written is never longer than what is read. */
+static bool read_escape(parser *p, char **out) {
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    const char c = p->at < p->end ? *p->at++ : 0;
+    if (c == 'u') {
+        uint32_t code;
+        if (!read_code(p, &code)) return false;
+        *out = put_code(*out, code);
+        return true;
+    }
+    const char *place = c ? strchr(from, c) : NULL;
+    if (!place) return fault(p, p->at - (c != 0), "an unknown escape");
+    *(*out)++ = to[place - from];
+    return true;
+}
+
+/* p->at is at the first quote. */
+static bool read_text(parser *p, const char **text, int64_t *bytes) {
+    const char *begin = p->at++;
+    char *out = p->room;
+    for (;;) {
+        const char *plain = p->at;
+        while (p->at < p->end && *p->at != '"' && *p->at != '\\' && (unsigned char)*p->at >= 0x20)
+            p->at++;
+        memcpy(out, plain, (size_t)(p->at - plain));
+        out += p->at - plain;
+        if (p->at == p->end) return fault(p, begin, "a text without its end");
+        const char c = *p->at++;
+        if (c == '"') break;
+        if (c != '\\') return fault(p, p->at - 1, "a control character within a text");
+        if (!read_escape(p, &out)) return false;
+    }
+    *text = p->room;
+    *bytes = out - p->room;
+    *out = 0;
+    p->room = out + 1;
+    return true;
+}
+
+/* ---- numbers ---- */
+
+static bool skip_digits(parser *p) {
+    const char *begin = p->at;
+    while (p->at < p->end && *p->at >= '0' && *p->at <= '9') p->at++;
+    return p->at > begin;
+}
+
+/* -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)? */
+static bool skip_number(parser *p, bool *is_integer) {
+    const char *begin = p->at;
+    p->at += next_is(p, '-');
+    const bool has_zero = next_is(p, '0');
+    const char *digits = p->at;
+    if (!skip_digits(p)) return fault(p, begin, "a value is expected");
+    if (has_zero && p->at > digits + 1) return fault(p, begin, "a number that begins with a zero");
+    *is_integer = true;
+    if (next_is(p, '.')) {
+        *is_integer = false;
+        p->at++;
+        if (!skip_digits(p)) return fault(p, p->at, "a digit is expected after the point");
+    }
+    if (next_is(p, 'e') || next_is(p, 'E')) {
+        *is_integer = false;
+        p->at++;
+        p->at += next_is(p, '+') || next_is(p, '-');
+        if (!skip_digits(p)) return fault(p, p->at, "a digit is expected in the exponent");
+    }
+    return true;
+}
+
+static bool integer_of(const char *at, const char *end, int64_t *integer) {
+    const bool is_negative = *at == '-';
+    *integer = 0;
+    for (at += is_negative; at < end; at++) {
+        const int64_t digit = *at - '0';
+        if (__builtin_mul_overflow(*integer, (int64_t)10, integer) ||
+            __builtin_add_overflow(*integer, is_negative ? -digit : digit, integer))
+            return false;
+    }
+    return *integer != 0 || !is_negative;
+}
+
+static bool read_number(parser *p, wb_json *value) {
+    const char *begin = p->at;
+    bool is_integer;
+    if (!skip_number(p, &is_integer)) return false;
+    value->kind = WB_JSON_INTEGER;
+    if (is_integer && integer_of(begin, p->at, &value->integer)) return true;
+    value->kind = WB_JSON_REAL;
+    return wb_read_decimal(begin, (size_t)(p->at - begin), &value->real) ||
+           fault(p, begin, "a number beyond the range of f64, or of more than 500 characters");
+}
+
+/* ---- words ---- */
+
+static bool take_word(parser *p, const char *word) {
+    const size_t length = strlen(word);
+    if ((size_t)(p->end - p->at) < length || memcmp(p->at, word, length) != 0) return false;
+    p->at += length;
+    return true;
+}
+
+static bool read_word(parser *p, wb_json *value) {
+    static const char *const foreign[] = {"NaN", "Infinity", "-Infinity"};
+    const char *begin = p->at;
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (take_word(p, foreign[i]))
+            return fault(p, begin, "NaN and Infinity, which JSON does not have");
+    if (take_word(p, "null")) return true;
+    value->kind = WB_JSON_BOOL;
+    if (take_word(p, "false")) return true;
+    value->boolean = true;
+    if (take_word(p, "true")) return true;
+    return *begin == '-' || (*begin >= '0' && *begin <= '9') ? read_number(p, value)
+                                                             : fault(p, begin,
+                                                                     "a value is "
+                                                                     "expected");
+}
+
+/* ---- containers ---- */
+
+static int by_name(const void *a, const void *b) {
+    const wb_json *const *left = a, *const *right = b;
+    return compare((*left)->name, (*left)->name_bytes, (*right)->name, (*right)->name_bytes);
+}
+
+static bool fault_of_name(const parser *p, const wb_json *item) {
+    (void)wb_file_fault(p->file, item->offset, "the name \"%.80s\" appears twice", item->name);
+    return false;
+}
+
+static bool check_few(const parser *p, const wb_json *object) {
+    for (int64_t i = 1; i < object->count; i++)
+        for (int64_t j = 0; j < i; j++) {
+            const wb_json *a = &object->items[i], *b = &object->items[j];
+            if (compare(a->name, a->name_bytes, b->name, b->name_bytes) == 0)
+                return fault_of_name(p, a);
+        }
+    return true;
+}
+
+static bool sort_names(const parser *p, const wb_json *object) {
+    const wb_json **sorted = sorted_of(object);
+    for (int64_t i = 0; i < object->count; i++) sorted[i] = &object->items[i];
+    qsort(sorted, (size_t)object->count, sizeof *sorted, by_name);
+    for (int64_t i = 1; i < object->count; i++)
+        if (by_name(&sorted[i - 1], &sorted[i]) == 0) return fault_of_name(p, sorted[i]);
+    return true;
+}
+
+/* The values above the innermost container become its items. */
+static bool close_container(parser *p) {
+    p->at++;
+    const int64_t place = p->open[--p->depth];
+    wb_json *container = &p->stack[place];
+    const int64_t count = container->count = p->count - place - 1;
+    const bool is_large = container->kind == WB_JSON_OBJECT && count > FEW;
+    const size_t item_bytes = sizeof *container + (is_large ? sizeof(wb_json *) : 0);
+    wb_json *items = wb_arena_list(p->arena, count, item_bytes);
+    if (!items) return false;
+    if (count) memcpy(items, container + 1, (size_t)count * sizeof *items);
+    container->items = items;
+    p->count = place + 1;
+    if (container->kind == WB_JSON_LIST) return true;
+    return is_large ? sort_names(p, container) : check_few(p, container);
+}
+
+static bool open_container(parser *p, wb_json *value) {
+    if (p->depth == WB_JSON_DEPTH) {
+        (void)wb_file_fault(p->file, offset_of(p, p->at), "JSON may be nested at most %d deep here",
+                            WB_JSON_DEPTH);
+        return false;
+    }
+    value->kind = *p->at++ == '[' ? WB_JSON_LIST : WB_JSON_OBJECT;
+    p->open[p->depth++] = p->count;
+    return true;
+}
+
+/* "name": */
+static bool read_name(parser *p, wb_json *value) {
+    int64_t bytes;
+    if (!next_is(p, '"')) return fault(p, p->at, "a name in quotes is expected");
+    if (!read_text(p, &value->name, &bytes)) return false;
+    value->name_bytes = (uint32_t)bytes;
+    skip_space(p);
+    if (!next_is(p, ':')) return fault(p, p->at, "a colon is expected after a name");
+    p->at++;
+    skip_space(p);
+    return true;
+}
+
+static bool is_in_object(const parser *p) {
+    return p->depth && p->stack[p->open[p->depth - 1]].kind == WB_JSON_OBJECT;
+}
+
+/* One value, or the beginning of a container. */
+static bool read_value(parser *p) {
+    wb_json value = {.offset = offset_of(p, p->at)};
+    if (is_in_object(p) && !read_name(p, &value)) return false;
+    if (p->at == p->end) return fault(p, p->at, "the text ends where a value is expected");
+    bool is_fine = true;
+    if (*p->at == '"') {
+        value.kind = WB_JSON_TEXT;
+        is_fine = read_text(p, &value.text, &value.count);
+    } else if (*p->at == '[' || *p->at == '{') {
+        is_fine = open_container(p, &value);
+    } else {
+        is_fine = read_word(p, &value);
+    }
+    if (!is_fine || !WB_GROW(p->stack, p->count, p->capacity)) return false;
+    p->stack[p->count++] = value;
+    return true;
+}
+
+static char closing(const parser *p) { return is_in_object(p) ? '}' : ']'; }
+
+/* Behind a value: closes containers, until a comma says that another value follows, or all ends. */
+static bool read_end(parser *p) {
+    while (p->depth) {
+        skip_space(p);
+        const bool is_empty = p->open[p->depth - 1] == p->count - 1;
+        if (next_is(p, closing(p))) {
+            if (!close_container(p)) return false;
+            continue;
+        }
+        if (is_empty) return true;
+        if (next_is(p, ',')) {
+            p->at++;
+            skip_space(p);
+            if (next_is(p, closing(p))) return fault(p, p->at, "a comma before the end");
+            return true;
+        }
+        return fault(p, p->at,
+                     is_in_object(p) ? "a comma or } is expected" : "a comma or ] is expected");
+    }
+    return true;
+}
+
+static bool read_all(parser *p) {
+    skip_space(p);
+    do {
+        if (!read_value(p) || !read_end(p)) return false;
+    } while (p->depth);
+    skip_space(p);
+    return p->at == p->end || fault(p, p->at, "something follows its end");
+}
+
+static wb_json *root_of(parser *p) {
+    wb_json *root = wb_arena_take(p->arena, sizeof *root);
+    if (root) *root = *p->stack;
+    return root;
+}
+
+static bool check_text(const parser *p, size_t size_bytes) {
+    if (size_bytes > WB_JSON_MOST_BYTES) {
+        (void)wb_file_fault(p->file, p->offset, "JSON may have at most %d bytes, but has %zu",
+                            WB_JSON_MOST_BYTES, size_bytes);
+        return false;
+    }
+    const int64_t place = wb_utf8_fault(p->text, size_bytes);
+    if (place >= 0) {
+        (void)wb_file_fault(p->file, p->offset + place, "a byte is not valid UTF-8");
+        return false;
+    }
+    if (size_bytes >= 3 && memcmp(p->text, "\xEF\xBB\xBF", 3) == 0)
+        return fault(p, p->text, "it begins with a byte order mark");
+    return true;
+}
+
+const wb_json *wb_json_parse(const wb_file *file, wb_arena *arena, const char *text,
+                             size_t size_bytes, int64_t offset) {
+    parser p = {.file = file, .arena = arena, .offset = offset};
+    p.text = p.at = size_bytes ? text : "";
+    p.end = p.text + size_bytes;
+    wb_json *root = NULL;
+    if (check_text(&p, size_bytes) && (p.room = wb_arena_take(arena, size_bytes + 1)) &&
+        read_all(&p))
+        root = root_of(&p);
+    wb_release(p.stack);
+    return root;
+}
+
+wb_file *wb_json_open(const char *path, const wb_json **root) {
+    wb_file *file = wb_file_mapped(path);
+    if (!file) return NULL;
+    *root = wb_json_parse(file, &file->arena, (const char *)file->map.bytes,
+                          (size_t)file->map.size_bytes, 0);
+    if (*root) return file;
+    wb_free(file);
+    return NULL;
+}

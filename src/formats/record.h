@@ -130,6 +130,8 @@ struct wb_file {
 
 /* A file without bytes, for trees that are made in memory. */
 wb_file *wb_file_new(const char *path);
+/* A file whose bytes are mapped, but not yet read as a tree; NULL on failure. */
+wb_file *wb_file_mapped(const char *path);
 bool wb_is_file(const void *object);
 /* True if this thread may use the file; else with the error recorded. */
 bool wb_file_check(const char *function, const wb_file *file);

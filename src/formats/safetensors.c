@@ -25,7 +25,7 @@
  * A file that Weber wrote and Weber reads needs none of this: W comes back as (out, in). Others see
  * its shape as (in, out).
  *
- * Arrays that are in several places are written once, see json.h. */
+ * Arrays that are in several places are written once, see safetensors.h. */
 #include "formats/safetensors.h"
 
 #include <inttypes.h>
@@ -149,7 +149,7 @@ static wb_status print_text(const writer *w, wb_text *out, const char *before, c
 /* JSON inside a text of the header. */
 static wb_status print_shared(const writer *w, wb_text *out, const char *before) {
     wb_text note = {.data = NULL};
-    wb_json_write_shared(&note, &w->flat);
+    wb_safetensors_write_shared(&note, &w->flat);
     wb_status status = wb_text_status(&note);
     if (status == WB_OK) status = print_text(w, out, before, WB_SAFETENSORS_SHARED, note.data);
     wb_text_release(&note);
@@ -171,7 +171,7 @@ static wb_status print_metadata(const writer *w, wb_text *out, const wb_record *
         if (status != WB_OK) return status;
         before = ",";
     }
-    if (wb_json_has_shared(&w->flat)) {
+    if (wb_safetensors_has_shared(&w->flat)) {
         const wb_status status = print_shared(w, out, before);
         if (status != WB_OK) return status;
         before = ",";

@@ -2,15 +2,10 @@
  * array begins where the one before ends, the last ends with the file. */
 #include "formats/safetensors.h"
 
-#ifdef WEBER_CJSON
-
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "formats/flat.h"
-#include "formats/json.h"
 
 #define TYPE_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
@@ -54,63 +49,51 @@ static wb_status fault(const reader *r, const char *name, const char *what) {
 /* ---- one tensor ---- */
 
 typedef struct claim {
-    const cJSON *dtype, *shape, *offsets;
+    const wb_json *dtype, *shape, *offsets;
 } claim;
 
-static bool take_claim(const cJSON **place, const cJSON *item, const char *name, bool *is_twice) {
-    if (strcmp(item->string, name) != 0) return false;
-    *is_twice = *is_twice || *place;
-    *place = item;
-    return true;
-}
-
-static wb_status find_claim(const reader *r, const cJSON *item, claim *c) {
-    bool is_twice = false;
-    if (!cJSON_IsObject(item))
-        return fault(r, item->string, "an object with dtype, shape and data_offsets is expected");
-    for (const cJSON *part = item->child; part; part = part->next) {
-        if (take_claim(&c->dtype, part, "dtype", &is_twice)) continue;
-        if (take_claim(&c->shape, part, "shape", &is_twice)) continue;
-        (void)take_claim(&c->offsets, part, "data_offsets", &is_twice); /* others mean nothing */
-    }
-    if (is_twice) return fault(r, item->string, "one of its keys appears twice");
-    if (!cJSON_IsString(c->dtype)) return fault(r, item->string, "it has no dtype");
-    if (!cJSON_IsArray(c->shape)) return fault(r, item->string, "it has no shape");
-    if (!cJSON_IsArray(c->offsets)) return fault(r, item->string, "data_offsets is missing");
+/* Other members mean nothing. */
+static wb_status find_claim(const reader *r, const wb_json *item, claim *c) {
+    if (item->kind != WB_JSON_OBJECT)
+        return fault(r, item->name, "an object with dtype, shape and data_offsets is expected");
+    *c = (claim){wb_json_get(item, "dtype"), wb_json_get(item, "shape"),
+                 wb_json_get(item, "data_offsets")};
+    if (!c->dtype || c->dtype->kind != WB_JSON_TEXT) return fault(r, item->name, "it has no dtype");
+    if (!c->shape || c->shape->kind != WB_JSON_LIST) return fault(r, item->name, "it has no shape");
+    if (!c->offsets || c->offsets->kind != WB_JSON_LIST)
+        return fault(r, item->name, "data_offsets is missing");
     return WB_OK;
 }
 
-static wb_status read_offsets(const reader *r, const cJSON *item, const claim *c, tensor *t) {
+static wb_status read_offsets(const reader *r, const wb_json *item, const claim *c, tensor *t) {
     const int64_t data_bytes =
         r->file->map.size_bytes - WB_SAFETENSORS_LENGTH_BYTES - r->header_bytes;
-    const cJSON *first = c->offsets->child, *second = first ? first->next : NULL;
-    if (!second || second->next || !wb_json_integer(first, &t->begin) ||
-        !wb_json_integer(second, &t->end))
-        return fault(r, item->string, "data_offsets must be two integers");
+    if (c->offsets->count != 2 || !wb_json_integer(&c->offsets->items[0], &t->begin) ||
+        !wb_json_integer(&c->offsets->items[1], &t->end))
+        return fault(r, item->name, "data_offsets must be two integers");
     if (t->begin < 0 || t->begin > t->end)
-        return fault(r, item->string, "the first of data_offsets must not be above the second");
-    if (t->end > data_bytes) return fault(r, item->string, "data_offsets reach beyond the file");
+        return fault(r, item->name, "the first of data_offsets must not be above the second");
+    if (t->end > data_bytes) return fault(r, item->name, "data_offsets reach beyond the file");
     return WB_OK;
 }
 
 /* Sizes and their product; elements is -1 where it is too large. More sizes than Weber has are
  * counted only. */
-static wb_status read_shape(const reader *r, const cJSON *item, const claim *c, wb_record *record,
-                            int *ndim, int64_t *elements) {
-    *ndim = cJSON_GetArraySize(c->shape);
+static wb_status read_shape(const reader *r, const wb_json *item, const claim *c, wb_record *record,
+                            int64_t *elements) {
     *elements = 1;
     bool is_empty = false, is_huge = false;
-    int d = *ndim;
-    for (const cJSON *size = c->shape->child; size; size = size->next) {
+    for (int64_t i = 0; i < c->shape->count; i++) {
+        const int64_t d = c->shape->count - 1 - i;
         int64_t value;
-        if (!wb_json_integer(size, &value) || value < 0)
-            return fault(r, item->string, "each size must be an integer from 0 on");
-        if (--d < WB_MAX_DIMS) record->sizes[d] = value;
+        if (!wb_json_integer(&c->shape->items[i], &value) || value < 0)
+            return fault(r, item->name, "each size must be an integer from 0 on");
+        if (d < WB_MAX_DIMS) record->sizes[d] = value;
         is_empty = is_empty || value == 0;
         is_huge = is_huge || (value && __builtin_mul_overflow(*elements, value, elements)) ||
                   *elements > INT64_MAX / 64;
     }
-    if (is_huge) return fault(r, item->string, "its shape has more elements than can be counted");
+    if (is_huge) return fault(r, item->name, "its shape has more elements than can be counted");
     if (is_empty) *elements = 0;
     return WB_OK;
 }
@@ -128,7 +111,7 @@ static wb_status check_length(const reader *r, const tensor *t, const wb_safeten
 
 /* Known types become arrays; others, and arrays of too many dimensions, stay opaque. */
 static bool set_type(reader *r, wb_record *record, const char *name,
-                     const wb_safetensors_dtype *dtype, int ndim) {
+                     const wb_safetensors_dtype *dtype, int64_t ndim) {
     char text[64];
     if (dtype && ndim <= WB_MAX_DIMS) {
         record->ndim = (uint8_t)ndim;
@@ -138,32 +121,31 @@ static bool set_type(reader *r, wb_record *record, const char *name,
         return true;
     }
     memset(record->sizes, 0, sizeof record->sizes);
-    const int length = ndim <= WB_MAX_DIMS
-                           ? snprintf(text, sizeof text, "%.40s", name)
-                           : snprintf(text, sizeof text, "%.20s of %d dimensions", name, ndim);
+    const int length = ndim <= WB_MAX_DIMS ? snprintf(text, sizeof text, "%.40s", name)
+                                           : snprintf(text, sizeof text, "%.20s of %lld dimensions",
+                                                      name, (long long)ndim);
     record->type = wb_arena_text(&r->file->arena, text, (size_t)length);
     return record->type != NULL;
 }
 
-static wb_status read_tensor(reader *r, const cJSON *item) {
+static wb_status read_tensor(reader *r, const wb_json *item) {
     claim c = {.dtype = NULL};
     tensor t = {.record = wb_record_new(&r->file->arena, WB_RECORD_OPAQUE),
-                .name = wb_arena_text(&r->file->arena, item->string, strlen(item->string))};
-    int ndim = 0;
+                .name = wb_arena_text(&r->file->arena, item->name, item->name_bytes)};
     int64_t elements = 0;
     if (!t.record || !t.name) return wb_error_status();
     wb_status status = find_claim(r, item, &c);
     if (status == WB_OK) status = read_offsets(r, item, &c, &t);
-    if (status == WB_OK) status = read_shape(r, item, &c, t.record, &ndim, &elements);
+    if (status == WB_OK) status = read_shape(r, item, &c, t.record, &elements);
     if (status != WB_OK) return status;
-    const char *type = c.dtype->valuestring;
-    const wb_safetensors_dtype *dtype = wb_safetensors_by_name(type);
-    if (!*type || type[strspn(type, TYPE_CHARACTERS)])
-        status = fault(r, item->string, "its dtype must be a text");
+    const char *type = wb_json_text(c.dtype);
+    const wb_safetensors_dtype *dtype = type ? wb_safetensors_by_name(type) : NULL;
+    if (!type || !*type || type[strspn(type, TYPE_CHARACTERS)])
+        status = fault(r, item->name, "its dtype must be a text");
     else if (dtype)
         status = check_length(r, &t, dtype, elements);
     if (status != WB_OK) return status;
-    if (!set_type(r, t.record, type, dtype, ndim)) return wb_error_status();
+    if (!set_type(r, t.record, type, dtype, c.shape->count)) return wb_error_status();
     t.record->offset = WB_SAFETENSORS_LENGTH_BYTES + r->header_bytes + t.begin;
     t.record->data = r->file->map.bytes + t.record->offset;
     t.record->data_bytes = t.end - t.begin;
@@ -201,23 +183,18 @@ static wb_status check_cover(reader *r) {
     return wb_file_fault(r->file, data_offset + end, "there are bytes after the last tensor");
 }
 
-static wb_status read_shared(reader *r, const char *text) {
+static wb_status read_shared(reader *r, wb_arena *arena, const wb_json *text) {
     const int64_t offset = offset_of(r, WB_SAFETENSORS_SHARED);
-    cJSON *json = wb_json_parse(r->file, text, strlen(text), offset);
-    if (!json) return wb_error_status();
-    const wb_status status = wb_json_read_shared(r->file, &r->flat, json, offset);
-    cJSON_Delete(json);
-    return status;
+    const wb_json *json = wb_json_parse(r->file, arena, text->text, (size_t)text->count, offset);
+    return json ? wb_safetensors_read_shared(r->file, &r->flat, json, offset) : wb_error_status();
 }
 
-static wb_status read_metadata(reader *r, const cJSON *item) {
-    const char *shared = NULL;
-    const int64_t offset = offset_of(r, item->string);
-    if (r->file->metadata)
-        return wb_file_fault(r->file, offset, "\"" WB_SAFETENSORS_METADATA "\" appears twice");
-    r->file->metadata = wb_json_texts(r->file, item, offset, WB_SAFETENSORS_SHARED, &shared);
+static wb_status read_metadata(reader *r, wb_arena *arena, const wb_json *item) {
+    const wb_json *shared = NULL;
+    const int64_t offset = offset_of(r, item->name);
+    r->file->metadata = wb_safetensors_texts(r->file, item, offset, WB_SAFETENSORS_SHARED, &shared);
     if (!r->file->metadata) return wb_error_status();
-    return shared ? read_shared(r, shared) : WB_OK;
+    return shared ? read_shared(r, arena, shared) : WB_OK;
 }
 
 static wb_status read_header(reader *r) {
@@ -239,36 +216,31 @@ static wb_status read_header(reader *r) {
     return wb_file_fault(r->file, WB_SAFETENSORS_LENGTH_BYTES, "the header must begin with {");
 }
 
-static wb_status read_items(reader *r, const cJSON *header) {
+static wb_status read_items(reader *r, wb_arena *arena, const wb_json *header) {
     wb_status status = WB_OK;
-    for (const cJSON *item = header->child; item && status == WB_OK; item = item->next)
-        status = strcmp(item->string, WB_SAFETENSORS_METADATA) == 0 ? read_metadata(r, item)
-                                                                    : read_tensor(r, item);
+    for (int64_t i = 0; i < header->count && status == WB_OK; i++) {
+        const wb_json *item = &header->items[i];
+        if (strlen(item->name) != item->name_bytes)
+            return fault(r, item->name, "a name must not have a zero character");
+        status = strcmp(item->name, WB_SAFETENSORS_METADATA) == 0 ? read_metadata(r, arena, item)
+                                                                  : read_tensor(r, item);
+    }
     return status == WB_OK ? check_cover(r) : status;
 }
 
 wb_status wb_safetensors_read(wb_file *file) {
     reader r = {.file = file};
+    wb_arena arena = {.blocks = NULL};
     wb_status status = read_header(&r);
-    cJSON *header = status == WB_OK ? wb_json_parse(file, header_of(&r), (size_t)r.header_bytes,
-                                                    WB_SAFETENSORS_LENGTH_BYTES)
-                                    : NULL;
+    const wb_json *header = status == WB_OK
+                                ? wb_json_parse(file, &arena, header_of(&r), (size_t)r.header_bytes,
+                                                WB_SAFETENSORS_LENGTH_BYTES)
+                                : NULL;
     if (!header && status == WB_OK) status = wb_error_status();
-    if (status == WB_OK) status = read_items(&r, header);
-    cJSON_Delete(header);
+    if (status == WB_OK) status = read_items(&r, &arena, header);
+    wb_arena_release(&arena);
     if (status == WB_OK && !(file->root = wb_flat_nest(&r.flat, file))) status = wb_error_status();
     wb_flat_release(&r.flat);
     wb_release(r.tensors);
     return status;
 }
-
-#else
-
-wb_status wb_safetensors_read(wb_file *file) {
-    return wb_fail(WB_ERROR_UNSUPPORTED,
-                   "%s: reading safetensors needs cJSON, which this build of Weber lacks (Debian: "
-                   "libcjson-dev, then build again)",
-                   file->path);
-}
-
-#endif

@@ -55,13 +55,14 @@ static const fault_row fault_rows[] = {
     {"a UTF-8 surrogate", "{\"\xed\xa0\x80\":" F32_1 "}", 4,
      "offset 10: a byte is not valid UTF-8"},
     {"an overlong UTF-8 character", "{\"\xc0\xaf\":" F32_1 "}", 4, "a byte is not valid UTF-8"},
-    {"a name twice but for what is behind a zero character",
-     "{\"a\\u0000b\":" F32_1 ",\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[4,4]}}", 4,
-     "the name \"a\" appears twice"},
+    {"a zero character in a name", "{\"a\\u0000b\":" F32_1 "}", 4,
+     "tensor \"a\": a name must not have a zero character"},
+    {"a zero character in metadata", "{\"__metadata__\":{\"a\":\"\\u0000\"}}", 0,
+     "a map of texts is expected"},
     {"a control character in a name", "{\"a\\u001bb\":" F32_1 "}", 4,
      "must not have a control character"},
     {"a bare control character in a name", "{\"a\nb\":" F32_1 "}", 4,
-     "must not have a control character"},
+     "offset 11: this is not valid JSON: a control character within a text"},
     {"brackets in brackets in brackets", SHAPE("[[1]]", "[0,4]"), 4,
      "each size must be an integer"},
     {"a tensor that is a number", "{\"a\":3}", 0, "an object with dtype, shape and data_offsets"},
@@ -76,13 +77,13 @@ static const fault_row fault_rows[] = {
      "its dtype must be a text"},
     {"a shape said twice",
      "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
-     "offset 9: tensor \"a\": one of its keys appears twice"},
+     "offset 40: the name \"shape\" appears twice"},
     {"a size that is broken", SHAPE("[0.5]", "[0,4]"), 4, "each size must be an integer"},
     {"a negative size", SHAPE("[-1]", "[0,4]"), 4, "each size must be an integer from 0 on"},
     {"a size that is a text", SHAPE("[\"1\"]", "[0,4]"), 4, "each size must be an integer"},
-    {"a size beyond the exact", SHAPE("[9007199254740993]", "[0,4]"), 4,
+    {"a size beyond 64 bits", SHAPE("[9223372036854775808]", "[0,4]"), 4,
      "each size must be an integer"},
-    {"a size beyond doubles", SHAPE("[1e999]", "[0,4]"), 4, "each size must be an integer"},
+    {"a size beyond doubles", SHAPE("[1e999]", "[0,4]"), 4, "a number beyond the range of f64"},
     {"sizes whose product overflows", SHAPE("[4294967296,4294967296,16]", "[0,4]"), 4,
      "more elements than can be counted"},
     {"sizes whose product overflows beside a zero",
@@ -167,7 +168,7 @@ static void brackets_without_an_end_are_no_stack(void **state) {
     static unsigned char bytes[COUNT + 64];
     write_bytes(NAME, bytes, put_file(bytes, header, 0));
     assert_null(wb_open(test_path));
-    assert_error(WB_ERROR_FORMAT, "this is not valid JSON");
+    assert_error(WB_ERROR_FORMAT, "JSON may be nested at most 64 deep here");
 }
 
 static void names_that_nest_too_deep_are_refused(void **state) {
@@ -328,7 +329,7 @@ static void many_ties_are_opened_soon(void **state) {
     wb_free(file);
 }
 
-/* In a process of its own: cJSON needs 32 times the header, and may have 16 to 32 MiB. */
+/* In a process of its own: values take 20 times such a header, and may have 16 to 32 MiB. */
 static void memory_that_json_lacks_is_no_fault_of_the_file(void **state) {
     (void)state;
     enum { SIZE = 2 << 20, NO_LIMITS = 77 };
@@ -350,8 +351,7 @@ static void memory_that_json_lacks_is_no_fault_of_the_file(void **state) {
             if (getrlimit(RLIMIT_AS, &now) || now.rlim_cur != limit) _exit(NO_LIMITS);
         } while (!wb_platform_has_address_space(step));
         const bool is_open = wb_open(test_path) != NULL;
-        _exit(is_open || wb_error_status() != WB_ERROR_MEMORY ||
-              !strstr(wb_error_message(), "reading the JSON of "));
+        _exit(is_open || wb_error_status() != WB_ERROR_MEMORY);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -655,7 +655,6 @@ int main(void) {
         TEST(allocations_that_fail_are_errors),
     };
     if (make_folder(NULL)) return 1;
-    if (!has_json()) return remove_folder(NULL) ? 1 : 77;
     for (int i = 0; i < FAULTS; i++) faults[i] = TEST_ROW(&fault_rows[i], is_refused);
     const int failed = cmocka_run_group_tests_name("what is refused", faults, NULL, NULL) +
                        cmocka_run_group_tests_name("safetensors", tests, NULL, NULL);

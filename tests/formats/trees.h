@@ -217,17 +217,6 @@ static inline void round_trips(const wb_format *format, const char *name, int ro
     }
 }
 
-/* False where cJSON was not there when Weber was built: safetensors can't be read then. */
-static inline bool has_json(void) {
-    write_bytes("json.safetensors", "\2\0\0\0\0\0\0\0{}", 10);
-    wb_file *file = wb_open(test_path);
-    if (file) wb_free(file);
-    if (file) return true;
-    print_message("skipped: %s\n", wb_error_message());
-    wb_clear_error();
-    return false;
-}
-
 /* The record as a text: "(a=1 b=(2 'x'))", with types in front of structs. */
 static inline void say(const wb_record *r, char *text, size_t room) {
     const size_t used = strlen(text);
