@@ -38,6 +38,13 @@ typedef struct wb_torch_array {
     int form_count;
 } wb_torch_array;
 
+/* What says in which order the modules of a file may come. */
+typedef enum wb_torch_order {
+    WB_TORCH_BY_FILE,    /* that of the file */
+    WB_TORCH_BY_NAMES,   /* numbers in names */
+    WB_TORCH_BY_NOTHING, /* any */
+} wb_torch_order;
+
 typedef struct wb_torch_node wb_torch_node;
 struct wb_torch_node {
     wb_torch_kind kind;
@@ -57,7 +64,8 @@ struct wb_torch_node {
     size_t word_bytes;
     int64_t number;
     const wb_torch_node *before;
-    int64_t at; /* of units of an ordered file: their place */
+    int64_t at;                /* of units of an ordered file: their place */
+    const wb_torch_node *mate; /* of units of the file: the one layer that it may be; NULL: any */
 
     /* of the search */
     int64_t begin; /* the step in which it began; -1: not yet */
@@ -81,6 +89,7 @@ typedef struct wb_torch {
     bool is_ordered;    /* the file keeps the order of the state_dict */
     bool ties_are_once; /* an array in two places of the model is in the file once */
     wb_torch_node *model, *modules;
+    wb_torch_node **units; /* of the file */
     int64_t module_count;
     wb_torch_tie *ties;
     const char *back; /* rows from the model's names, which begin so, to PyTorch's; NULL: to ours */
@@ -95,8 +104,10 @@ wb_torch_array *wb_torch_add_array(wb_torch *t, wb_torch_node *unit);
 /* torch_model.c: makes t->model, NULL where no array is left for it. False with the error
  * recorded. */
 bool wb_torch_read_model(wb_torch *t, wb_layer *model);
-/* torch_file.c: makes t->modules of the arrays below root, and rows for what is left out. */
+/* torch_file.c: makes t->units of the arrays below root, and rows for what is left out. */
 bool wb_torch_read_file(wb_torch *t, const wb_record *root);
+/* Makes t->modules of the units. */
+bool wb_torch_arrange(wb_torch *t, wb_torch_order order);
 
 /* torch_match.c: pairs in the order of the model. */
 typedef struct wb_torch_pair {
@@ -120,9 +131,12 @@ char wb_torch_head(const char *path);
  * NULL. */
 void wb_torch_fail(const wb_torch *t, int64_t step, const wb_torch_node *layer,
                    const wb_torch_node *module);
-/* Two modules could both be the layer. */
-void wb_torch_fail_either(const wb_torch *t, const wb_torch_node *layer, const wb_torch_node *first,
-                          const wb_torch_node *second);
+/* Two modules could both be the layer; the file's order and the names may contradict each other. */
+typedef struct wb_torch_doubt {
+    const wb_torch_node *layer, *first, *second;
+    bool names_contradict; /* first by the file's order, second by the names */
+} wb_torch_doubt;
+void wb_torch_fail_either(const wb_torch *t, const wb_torch_doubt *doubt);
 
 /* Logs what the model says and the file does not, where libraries differ. */
 void wb_torch_tell_assumed(wb_file *file, wb_layer *model);

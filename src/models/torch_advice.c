@@ -111,15 +111,24 @@ static void put_row(wb_text *text, const wb_torch_node *layer, const wb_torch_no
     wb_text_add(text, "%s%s", *form->options ? " " : "", form->options);
 }
 
-void wb_torch_fail_either(const wb_torch *t, const wb_torch_node *layer, const wb_torch_node *first,
-                          const wb_torch_node *second) {
+static const char *reason(const wb_torch *t, const wb_torch_doubt *d) {
+    if (d->names_contradict) return "the first by the order of the file, the second by the names";
+    return t->is_ordered ? "their sizes are the same, and nothing in their names says which; the "
+                           "order of the file is that in which a program makes modules, not that "
+                           "in which it uses them"
+                         : "their sizes are the same, nothing in their names says which, and this "
+                           "file does not keep the order of the modules";
+}
+
+void wb_torch_fail_either(const wb_torch *t, const wb_torch_doubt *d) {
     wb_text a = {.data = NULL}, b = {.data = NULL}, own = {.data = NULL};
-    put_row(&a, layer, first), put_row(&b, layer, second), put_layer(&own, layer);
+    put_row(&a, d->layer, d->first), put_row(&b, d->layer, d->second), put_layer(&own, d->layer);
     if (a.data && b.data && own.data)
         (void)wb_fail(WB_ERROR_ARGUMENT,
-                      "%s: %s could be %s or %s, and this file does not keep the order of the "
-                      "modules; give the right row of a rename table (.rename): \"%s\" or \"%s\"",
-                      t->file->path, own.data, name_of(first), name_of(second), a.data, b.data);
+                      "%s: %s could be %s or %s: %s; give layers the names of their modules, or "
+                      "the right row of a rename table (.rename): \"%s\" or \"%s\"",
+                      t->file->path, own.data, name_of(d->first), name_of(d->second), reason(t, d),
+                      a.data, b.data);
     wb_text_release(&a), wb_text_release(&b), wb_text_release(&own);
 }
 

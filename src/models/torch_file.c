@@ -239,32 +239,36 @@ static wb_torch_node *node_at(wb_torch *t, const char *path) {
     return node;
 }
 
-static bool make_tree(wb_torch *t, wb_torch_node **units, int64_t count) {
-    t->modules = wb_torch_node_new(t, t->is_ordered ? WB_TORCH_SEQUENCE : WB_TORCH_NAMES, NULL);
+/* Forgets where the unit was; numbers in names stay. */
+static void set_free(wb_torch_node *unit) {
+    unit->parent = NULL, unit->before = NULL, unit->mate = NULL;
+}
+
+bool wb_torch_arrange(wb_torch *t, wb_torch_order order) {
+    static const wb_torch_kind kinds[] = {WB_TORCH_SEQUENCE, WB_TORCH_NAMES, WB_TORCH_BRANCHES};
+    const bool has_names = order == WB_TORCH_BY_NAMES;
+    t->modules = wb_torch_node_new(t, kinds[order], NULL);
     if (!t->modules) return false;
-    if (count) qsort(units, (size_t)count, sizeof *units, t->is_ordered ? by_place : by_path);
-    for (int64_t i = 0; i < count; i++) {
-        wb_torch_node *node = t->is_ordered ? t->modules : node_at(t, units[i]->path);
-        const bool good =
-            node && (t->is_ordered ? wb_torch_add(t, node, units[i]) : add_item(t, node, units[i]));
-        if (!good) return false;
+    if (t->module_count)
+        qsort(t->units, (size_t)t->module_count, sizeof *t->units, has_names ? by_path : by_place);
+    for (int64_t i = 0; i < t->module_count; i++) {
+        set_free(t->units[i]);
+        wb_torch_node *node = has_names ? node_at(t, t->units[i]->path) : t->modules;
+        if (!node) return false;
+        if (!(has_names ? add_item : wb_torch_add)(t, node, t->units[i])) return false;
     }
-    t->module_count = count;
     return true;
 }
 
-static bool make_modules(wb_torch *t, list *l) {
-    wb_torch_node **units = wb_alloc_list(l->count + 1, sizeof(wb_torch_node *));
-    int64_t count = 0;
-    bool good = units != NULL;
+static bool make_units(wb_torch *t, list *l) {
+    t->units = wb_arena_list(&t->arena, l->count + 1, sizeof *t->units);
+    bool good = t->units != NULL;
     if (good && l->count) qsort(l->entries, (size_t)l->count, sizeof *l->entries, by_module);
     for (int64_t i = 0, end; good && i < l->count; i = end) {
         for (end = i + 1; end < l->count && same_module(&l->entries[i], &l->entries[end]);) end++;
-        units[count] = unit_of(t, &l->entries[i], end - i);
-        good = units[count++] != NULL;
+        t->units[t->module_count] = unit_of(t, &l->entries[i], end - i);
+        good = t->units[t->module_count++] != NULL;
     }
-    good = good && make_tree(t, units, count);
-    wb_release(units);
     return good;
 }
 
@@ -272,7 +276,7 @@ bool wb_torch_read_file(wb_torch *t, const wb_record *root) {
     list l = {.count = 0};
     bool good = add_entries(t, &l, root, "") && wb_text_status(&t->table) == WB_OK;
     t->is_ordered = good && set_order(t->file, &l, root);
-    good = good && !wb_failed() && make_modules(t, &l);
+    good = good && !wb_failed() && make_units(t, &l);
     wb_release(l.entries);
     return good;
 }

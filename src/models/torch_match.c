@@ -1,6 +1,7 @@
 /* Pairs the layers of a model with the modules of a file, one after another: of each side those
- * that may come next are tried, and the search goes back where none fits. Where the file has no
- * order and two of its modules could be the same layer, it does not guess. */
+ * that may come next are tried, and the search goes back where none fits. Where two modules could
+ * be the same layer, it does not guess: names must say which, and a file's order, which is that in
+ * which a program makes modules, may only agree. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -25,7 +26,7 @@ typedef struct search {
     int64_t count, capacity, step, tries;
     int64_t best; /* the most pairs that were found, and what came next */
     wb_torch_pair best_next;
-    wb_torch_node *layer, *first, *second; /* what could be either */
+    wb_torch_doubt doubt;
 } search;
 
 /* ---- what comes next ---- */
@@ -184,10 +185,10 @@ static bool may_be_in(const wb_torch_node *branch, const wb_torch_node *module) 
     return false;
 }
 
-/* The module has the name of a branch beside the layer's own, where it could be as well. */
+/* The module has the name of an item beside the layer's own, where it could be as well. */
 static bool is_of_another(const wb_torch_node *layer, const wb_torch_node *module) {
     for (const wb_torch_node *n = layer; n->parent; n = n->parent) {
-        if (n->parent->kind != WB_TORCH_BRANCHES || is_named(n, module->path)) continue;
+        if (n->parent->kind == WB_TORCH_EITHER || is_named(n, module->path)) continue;
         for (int64_t i = 0; i < n->parent->count; i++) {
             const wb_torch_node *other = n->parent->items[i];
             if (other != n && is_named(other, module->path) && may_be_in(other, module))
@@ -200,14 +201,15 @@ static bool is_of_another(const wb_torch_node *layer, const wb_torch_node *modul
 static bool fits(const wb_torch_node *layer, const wb_torch_node *module) {
     const char head = layer->head ? wb_torch_head(module->path) : 0;
     if (layer->head && head != (layer->head == 'o' ? 0 : layer->head)) return false;
+    if (module->mate && module->mate != layer) return false;
     return has_arrays(layer, module) && !is_of_another(layer, module);
 }
 
-/* A module whose word has begun already goes on, layer2 after layer1. */
-static bool goes_on(const wb_torch_node *module, const wb_torch_node *open) {
+/* What a module whose word has begun already goes on from, layer2 from layer1; or NULL. */
+static const wb_torch_node *begun(const wb_torch_node *module, const wb_torch_node *open) {
     const wb_torch_node *item = module;
     while (item->parent && item->parent != open) item = item->parent;
-    return item->before != NULL;
+    return item->before;
 }
 
 /* An Embedding's weight has the sizes of a Linear's, such as the last one of a language model. */
@@ -220,11 +222,11 @@ static bool is_embedding(const wb_torch_node *layer, const wb_torch_node *module
            (strcasestr(last, "emb") || strcmp(last, "wte") == 0 || strcmp(last, "wpe") == 0);
 }
 
-/* The higher, the rather is the module the layer. */
+/* The higher, the rather is the module the layer; odd where it goes on. */
 static int rank(const wb_torch_node *layer, const wb_torch_node *module,
                 const wb_torch_node *open) {
     return 2 * count_names(layer, module->path) + 2 * is_embedding(layer, module) +
-           goes_on(module, open);
+           (begun(module, open) != NULL);
 }
 
 /* ---- the search ---- */
@@ -245,8 +247,31 @@ static outcome try_pair(search *s, wb_torch_node *layer, wb_torch_node *module) 
     return result;
 }
 
+/* The pair of the layer, or the module, in the last solution; NULL: it has none. */
+static const wb_torch_pair *pair_of(const search *s, const wb_torch_node *unit) {
+    for (int64_t i = 0; i < s->count; i++)
+        if (s->pairs[i].layer == unit || s->pairs[i].module == unit) return &s->pairs[i];
+    return NULL;
+}
+
+static bool is_in(const wb_torch_node *n, const wb_torch_node *outer) {
+    while (n && n != outer) n = n->parent;
+    return n != NULL;
+}
+
+/* That `found` goes on in the layers where it began speaks for it, conv3 after conv2 in one branch,
+ * but not if the other module is of these layers, too. */
+static bool is_no_better(const search *s, const wb_torch_node *layer, const wb_torch_node *before,
+                         const wb_torch_node *other) {
+    const wb_torch_node *last = NULL, *both = layer;
+    for (int64_t i = 0; i < s->count; i++)
+        if (is_in(s->pairs[i].module, before)) last = s->pairs[i].layer;
+    while (both && !is_in(last, both)) both = both->parent;
+    return is_in(pair_of(s, other)->layer, both);
+}
+
 /* The modules from begin to end, those that fit best first; worse ones are not tried once one leads
- * to a solution. */
+ * to a solution, but for those that only do not go on. */
 static outcome try_layer(search *s, wb_torch_node *layer, int64_t begin, int64_t end,
                          const wb_torch_node *open) {
     wb_torch_node *found = NULL;
@@ -256,19 +281,23 @@ static outcome try_layer(search *s, wb_torch_node *layer, int64_t begin, int64_t
         const int own = fits(layer, module) ? rank(layer, module, open) : -1;
         best = own > best ? own : best;
     }
-    for (; best >= 0 && !found; best--)
+    for (bool had_odd = false; best >= 0 && (!found || had_odd); best--) {
+        const bool is_second = found != NULL;
         for (int64_t i = begin; i < end; i++) {
             wb_torch_node *module = s->candidates.items[i];
             if (!fits(layer, module) || rank(layer, module, open) != best) continue;
+            if (is_second && !is_no_better(s, layer, begun(found, open), module)) continue;
             const outcome result = try_pair(s, layer, module);
             if (result == EITHER || result == FAILED) return result;
             if (result == NONE) continue;
             if (found) {
-                s->layer = layer, s->first = found, s->second = module;
+                s->doubt = (wb_torch_doubt){.layer = layer, .first = found, .second = module};
                 return EITHER;
             }
             found = module;
         }
+        had_odd = !is_second && best % 2 == 1;
+    }
     return found ? ONE : NONE;
 }
 
@@ -313,6 +342,13 @@ static outcome search_from_start(search *s, bool is_strict) {
     return go_on(s);
 }
 
+static outcome search_by(search *s, wb_torch_order order) {
+    s->best = 0, s->best_next = (wb_torch_pair){NULL, NULL};
+    outcome result = wb_torch_arrange(s->torch, order) ? search_from_start(s, true) : FAILED;
+    if (result == NONE && order == WB_TORCH_BY_NAMES) result = search_from_start(s, false);
+    return result;
+}
+
 static bool make_room(search *s) {
     wb_torch *t = s->torch;
     if (t->module_count > MOST_MODULES) {
@@ -328,10 +364,46 @@ static bool make_room(search *s) {
     return s->now && s->pairs;
 }
 
+/* Notes the first pair by the order that is none by names; false: there is none. */
+static bool find_doubt(search *s, const wb_torch_pair *by_order) {
+    for (int64_t i = 0; i < s->count; i++) {
+        const wb_torch_pair *named = pair_of(s, by_order[i].layer);
+        if (named && named->module == by_order[i].module) continue;
+        const wb_torch_node *second = named ? named->module : by_order[i].module;
+        s->doubt = (wb_torch_doubt){by_order[i].layer, by_order[i].module, second, true};
+        return true;
+    }
+    return false;
+}
+
+/* Whether the pairs of the last solution are possible in the file's order. */
+static outcome try_in_order(search *s) {
+    if (!wb_torch_arrange(s->torch, WB_TORCH_BY_FILE)) return FAILED;
+    for (int64_t i = 0; i < s->count; i++) s->pairs[i].module->mate = s->pairs[i].layer;
+    return search_from_start(s, true);
+}
+
+/* The file's order has the outcome so far. Names, or else sizes alone, must give one solution; the
+ * order must allow it, unless it allows none. */
+static outcome confirm(search *s, outcome by_order) {
+    const search ordered = *s;
+    if (!make_room(s)) return FAILED;
+    outcome result = search_by(s, WB_TORCH_BY_NAMES);
+    if (result == NONE && by_order == ONE) result = search_by(s, WB_TORCH_BY_NOTHING);
+    if (result == ONE && by_order == ONE) {
+        const bool differs = find_doubt(s, ordered.pairs);
+        result = try_in_order(s);
+        return result == NONE && differs ? EITHER : result;
+    }
+    if (result == ONE || result == EITHER || wb_failed()) return result;
+    s->best = ordered.best, s->best_next = ordered.best_next;
+    return by_order == ONE ? result : NONE;
+}
+
 static void explain(const search *s, outcome result) {
     if (wb_failed()) return;
     if (result == EITHER)
-        wb_torch_fail_either(s->torch, s->layer, s->first, s->second);
+        wb_torch_fail_either(s->torch, &s->doubt);
     else
         wb_torch_fail(s->torch, s->best, s->best_next.layer, s->best_next.module);
     if (result == FAILED)
@@ -341,8 +413,9 @@ static void explain(const search *s, outcome result) {
 
 const wb_torch_pair *wb_torch_match(wb_torch *t, int64_t *count) {
     search s = {.torch = t};
-    outcome result = make_room(&s) ? search_from_start(&s, true) : FAILED;
-    if (result == NONE && !t->is_ordered) result = search_from_start(&s, false);
+    const wb_torch_order order = t->is_ordered ? WB_TORCH_BY_FILE : WB_TORCH_BY_NAMES;
+    outcome result = make_room(&s) ? search_by(&s, order) : FAILED;
+    if (result != FAILED && t->is_ordered) result = confirm(&s, result);
     wb_release(s.candidates.items);
     *count = s.count;
     if (result == ONE) return s.pairs;

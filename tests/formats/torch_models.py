@@ -5,7 +5,7 @@ Into FOLDER: for each module NAME.pt and NAME.safetensors (which has no order), 
 model of Weber's has the same form; tests/formats/peers.py loads it. Runs in the Python that has torch; the list alone needs none."""
 import sys
 
-# name: PyTorch's module, Weber's structure, shapes of the inputs (a number: words up to it), and what only the .pt can tell
+# name: PyTorch's module, Weber's structure, shapes of the inputs (a number: words up to it)
 MODULES = {
     "linear": ("nn.Linear(3, 4)", "Dense(3 => 4)", [(5, 3)]),
     "linear_without_bias": ("nn.Linear(3, 4, bias=False)", "Dense(3 => 4; bias=false)", [(5, 3)]),
@@ -35,7 +35,7 @@ MODULES = {
     **{f"{kind.lower()}_both_ways": (f"First(nn.{kind}(3, 4, num_layers=2, bidirectional=True, batch_first=True))", "Chain(" + ", ".join(
         f"Bidirectional({kind}({size} => 4; bias_h=true), {kind}({size} => 4; bias_h=true))" for size in (3, 8)) + ")", [(5, 2, 3)])
        for kind in ("RNN", "LSTM", "GRU")},
-    "two_lstms": ("Steps(a=First(nn.LSTM(4, 4, batch_first=True)), b=First(nn.LSTM(4, 4, batch_first=True)))", "Chain(LSTM(4 => 4; bias_h=true), LSTM(4 => 4; bias_h=true))", [(5, 2, 4)], "order"),
+    "two_lstms": ("Steps(a=First(nn.LSTM(4, 4, batch_first=True)), b=First(nn.LSTM(4, 4, batch_first=True)))", "Chain(a = LSTM(4 => 4; bias_h=true), b = LSTM(4 => 4; bias_h=true))", [(5, 2, 4)]),
     "rnn_cell": ("nn.RNNCell(3, 4)", "RNNCell(3 => 4; bias_h=true)", [(2, 3)]),
     "lstm_cell": ("First(nn.LSTMCell(3, 4))", "LSTMCell(3 => 4; bias_h=true)", [(2, 3)]),
     "gru_cell": ("nn.GRUCell(3, 4)", "GRUCell(3 => 4; bias_h=true)", [(2, 3)]),
@@ -270,7 +270,7 @@ if __name__ == "__main__":
 
     torch.manual_seed(5)
     folder = sys.argv[1]
-    for name, (code, text, shapes, *_) in MODULES.items():
+    for name, (code, text, shapes) in MODULES.items():
         module = eval(code)
         with torch.no_grad():
             randomise(module)

@@ -15,6 +15,8 @@ typedef struct row {
     const char *error;
 } row;
 
+#define TWO "Chain(Dense(4 => 4; bias=false), Dense(4 => 4; bias=false))"
+
 static const row rows[] = {
     {"a Linear is transposed", "Dense(3 => 4)", "weight 3 4, bias 4", false, NULL,
      "weight -> weight transpose\nbias -> bias\n", NULL},
@@ -27,12 +29,48 @@ static const row rows[] = {
      "Chain(Dense(4 => 4; bias=false), Dense(4 => 4; bias=false))",
      "fc10.weight 4 4, fc2.weight 4 4", true, NULL,
      "fc2.weight -> layers.1.weight transpose\nfc10.weight -> layers.2.weight transpose\n", NULL},
-    {"words are none", "Chain(Dense(4 => 4; bias=false), Dense(4 => 4; bias=false))",
-     "encoder.weight 4 4, decoder.weight 4 4", true, NULL, NULL,
-     "Dense(4 => 4; bias=false), layers.1 could be decoder or encoder, and this file does not keep "
-     "the order of the modules; give the right row of a rename table (.rename): "
+    {"words are none", TWO, "encoder.weight 4 4, decoder.weight 4 4", true, NULL, NULL,
+     "Dense(4 => 4; bias=false), layers.1 could be decoder or encoder: their sizes are the same, "
+     "nothing in their names says which, and this file does not keep the order of the modules; "
+     "give layers the names of their modules, or the right row of a rename table (.rename): "
      "\"decoder.weight -> layers.1.weight transpose\" or \"encoder.weight -> layers.1.weight "
      "transpose\""},
+    {"the order of a file does not tell words apart", TWO, "b.weight 4 4, a.weight 4 4", false,
+     NULL, NULL,
+     "layers.1 could be a or b: their sizes are the same, and nothing in their names says which; "
+     "the order of the file is that in which a program makes modules, not that in which it uses "
+     "them; give layers the names"},
+    {"numbers and the order of a file agree", TWO, "fc1.weight 4 4, fc2.weight 4 4", false, NULL,
+     "fc1.weight -> layers.1.weight transpose\nfc2.weight -> layers.2.weight transpose\n", NULL},
+    {"or contradict each other", TWO, "fc2.weight 4 4, fc1.weight 4 4", false, NULL, NULL,
+     "layers.1 could be fc2 or fc1: the first by the order of the file, the second by the names; "
+     "give layers"},
+    {"unless sizes tell", "Chain(Dense(4 => 5; bias=false), Dense(5 => 4; bias=false))",
+     "fc2.weight 4 5, fc1.weight 5 4", false, NULL,
+     "fc2.weight -> layers.1.weight transpose\nfc1.weight -> layers.2.weight transpose\n", NULL},
+    {"or the model's names", "Chain(a = Dense(4 => 4; bias=false), b = Dense(4 => 4; bias=false))",
+     "b.weight 4 4, a.weight 4 4", false, NULL,
+     "a.weight -> layers.a.weight transpose\nb.weight -> layers.b.weight transpose\n", NULL},
+    {"branches without names are as like as layers of a chain",
+     "Parallel(+, Dense(4 => 4; bias=false), Dense(4 => 4; bias=false))",
+     "mean.weight 4 4, scale.weight 4 4", false, NULL, NULL,
+     "layers.1 could be mean or scale: their sizes are the same"},
+    {"a module of modules comes first or last",
+     "Chain(Dense(4 => 4; bias=false), Dense(4 => 4; bias=false), Dense(4 => 4; bias=false))",
+     "body.0.weight 4 4, body.2.weight 4 4, head.weight 4 4", false, NULL, NULL,
+     "layers.1 could be body.0 or head"},
+    {"unless the model has such a layer of layers",
+     "Chain(Chain(Dense(4 => 4; bias=false), Dense(4 => 4; bias=false)), "
+     "Dense(4 => 4; bias=false))",
+     "body.0.weight 4 4, body.2.weight 4 4, head.weight 4 4", false, NULL,
+     "body.0.weight -> layers.1.layers.1.weight transpose\n"
+     "body.2.weight -> layers.1.layers.2.weight transpose\n"
+     "head.weight -> layers.2.weight transpose\n",
+     NULL},
+    {"a number goes on in its branch, not in a chain",
+     "Chain(Dense(3 => 4; bias=false), Dense(4 => 4; bias=false), Dense(4 => 4; bias=false))",
+     "fc1.weight 3 4, fc2.weight 4 4, mid.0.weight 4 4", true, NULL, NULL,
+     "layers.2 could be fc2 or mid.0"},
     {"sizes tell words apart", "Chain(Dense(4 => 3; bias=false), Dense(3 => 4; bias=false))",
      "encoder.weight 4 3, decoder.weight 3 4", true, NULL,
      "encoder.weight -> layers.1.weight transpose\ndecoder.weight -> layers.2.weight transpose\n",
@@ -65,8 +103,13 @@ static const row rows[] = {
      "b.weight -> layers.2.layers.2.weight transpose\nb.bias -> layers.2.layers.2.bias\n"
      "c.weight -> layers.1.weight transpose\n",
      NULL},
-    {"layers of a chain may not", "Chain(Dense(4 => 5; bias=false), Dense(5 => 4; bias=false))",
-     "a.weight 5 4, b.weight 4 5", false, NULL, NULL,
+    {"and layers of a chain, where sizes tell",
+     "Chain(Dense(4 => 5; bias=false), Dense(5 => 4; bias=false))", "a.weight 5 4, b.weight 4 5",
+     false, NULL, "b.weight -> layers.1.weight transpose\na.weight -> layers.2.weight transpose\n",
+     NULL},
+    {"a misfit is said by the order of the file",
+     "Chain(Dense(4 => 5; bias=false), Dense(5 => 4; bias=false))", "a.weight 5 4, b.weight 4 6",
+     false, NULL, NULL,
      "layer 1 of the model, Dense(4 => 5; bias=false), layers.1, needs weight (4, 5), but module 1 "
      "of the file, a, has weight (5, 4)"},
     {"sizes differ", "Chain(Dense(784 => 48), Dense(48 => 10))",
