@@ -51,7 +51,7 @@
 #define WB_DEFAULTS_mobilenet .channels = 3, .classes = 1000, .dropout = 0.2,
 #define WB_DEFAULTS_mobilenet_v3 .channels = 3, .classes = 1000, .dropout = 0.2,
 #define WB_DEFAULTS_momentum .eta = 0.01, .rho = 0.9,
-#define WB_DEFAULTS_multi_head_attention .heads = 8,
+#define WB_DEFAULTS_multi_head_attention .heads = 8, .out_bias = true,
 #define WB_DEFAULTS_muon .eta = 0.02, .rho = 0.95,
 #define WB_DEFAULTS_nesterov .eta = 0.001, .rho = 0.9,
 #define WB_DEFAULTS_oadam .eta = 0.001, .beta1 = 0.5, .beta2 = 0.9, .epsilon = 1e-8,

@@ -258,12 +258,21 @@ typedef struct wb_rotary_desc {
     double base WB_DEFAULT(10000); /* positive, finite */
     int64_t first;                 /* position of the first column; default 0 */
     wb_array *positions;           /* instead of first, first + 1, ...: numbers (length) */
+    /* for sequences longer than those in training; 0: not used */
+    double factor;    /* angles are divided by it */
+    double low, high; /* with these, only angles that turn slowly are (below) */
+    int64_t length;   /* of the sequences in training; required with low and high */
 } wb_rotary_desc;
 
 /* Rotary positions (Su et al. 2021): at position p, features i and i + d/2 of each head's d
  * features are rotated, as a pair, by the angle p base^(-2 i / d). x and the result (d heads,
- * length, ...); for q and k before wb_attention. Fails with WB_ERROR_SHAPE or WB_ERROR_ARGUMENT if
- * d is odd or heads do not divide the features. */
+ * length, ...); for q and k before wb_attention.
+ *
+ * .factor = 8 divides all angles by 8 (position interpolation: Chen et al. 2023). With .low = 1 and
+ * .high = 4 as well, a pair that makes n turns in .length positions keeps its angle if n is above
+ * high, has it divided if n is below low, and in between gets the mean of both with the weights (n
+ * - low) / (high - low) and the rest (Llama 3.1). Fails with WB_ERROR_SHAPE or WB_ERROR_ARGUMENT if
+ * d is odd, heads do not divide the features, or low is not below high. */
 #define wb_rotary(...) WB_MAKE(wb_rotary_make, rotary, __VA_ARGS__)
 WB_API wb_array *wb_rotary_make(wb_rotary_desc desc);
 

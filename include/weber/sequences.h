@@ -99,15 +99,22 @@ typedef struct wb_multi_head_attention_desc {
     int64_t qk, v;      /* sums over the heads, divisible by heads; default in, qk */
     int64_t out;        /* default in */
     int64_t heads WB_DEFAULT(8);
-    bool bias;      /* of the four Dense layers */
-    double dropout; /* of the attention weights, in training; default 0 */
+    int64_t kv_heads; /* of k and v, divides heads; default heads (Ainslie et al. 2023) */
+    bool bias;        /* of the four Dense layers */
+    bool out_bias WB_DEFAULT(true); /* with bias: of out_proj, too */
+    double dropout;                 /* of the attention weights, in training; default 0 */
     bool causal;    /* a query sees its own position and those before, as in wb_attention */
+    int64_t window; /* a query sees keys less than so many positions away; default 0: all */
     double rotary;  /* base of rotary positions of q and k, usually 10000; default 0: none */
+    /* of wb_rotary: factor, low, high, length */
+    double rotary_factor, rotary_low, rotary_high;
+    int64_t rotary_length;
     wb_init *init;  /* default wb_glorot_uniform */
     wb_dtype dtype; /* default f32 */
 } wb_multi_head_attention_desc;
 
-/* wb_attention between Dense layers q_proj, k_proj, v_proj (qk or v features) and out_proj:
+/* wb_attention between Dense layers q_proj, k_proj, v_proj (qk or v features, of which k_proj and
+ * v_proj have those of kv_heads of the heads) and out_proj:
  *
  *     y = out_proj(attention(q_proj(q), k_proj(k), v_proj(v)))      (Vaswani et al. 2017; Flux)
  *
@@ -132,12 +139,14 @@ typedef struct wb_transformer_block_desc {
     bool causal;     /* a position sees itself and those before */
     bool norm_first; /* norm before each part, as in GPT-2, instead of after each sum */
     bool bias WB_DEFAULT(true); /* of Dense layers and norms */
+    bool rms;                   /* RMSNorms instead of LayerNorms */
     double rotary;              /* base of rotary positions in `attention`; default 0: none */
     double eps;                 /* of the norms, above 0; default 1e-5 */
     wb_init *init;              /* of Dense layers; default wb_glorot_uniform */
     wb_dtype dtype;             /* default f32 */
-    /* instead of Dense, Dropout and Dense; it belongs to the block, also on failure */
-    wb_layer *feed_forward;
+    /* instead of a MultiHeadAttention, and of Dense, Dropout and Dense; they belong to the block,
+     * also on failure */
+    wb_layer *attention, *feed_forward;
 } wb_transformer_block_desc;
 
 /* One block of a transformer; put several into a chain. A block has two or three parts; each part F
@@ -145,19 +154,20 @@ typedef struct wb_transformer_block_desc {
  *
  *     y = norm(x + dropout(F(x))), or with norm_first y = x + dropout(F(norm(x)))
  *
- * The parts are `attention` (a MultiHeadAttention of x with itself); in a decoder `cross_attention`
- * (queries from x, keys and values from memory); and `feed_forward`, a chain of Dense, Dropout and
- * Dense, or the layer that is given. The norms are LayerNorms norm1, norm2 and, in a decoder,
- * norm3; `dropout` is a Dropout. With .causal = true an encoder is GPT's block. (Vaswani et al.
- * 2017; torch.nn.TransformerEncoderLayer and TransformerDecoderLayer: docs/files.md.)
+ * The parts are `attention` (a MultiHeadAttention of x with itself, or the layer that is given); in
+ * a decoder `cross_attention` (queries from x, keys and values from memory); and `feed_forward`, a
+ * chain of Dense, Dropout and Dense, or the layer that is given. The norms are norm1, norm2 and, in
+ * a decoder, norm3, LayerNorms or RMSNorms; `dropout` is a Dropout. With .causal = true an encoder
+ * is GPT's block. (Vaswani et al. 2017; torch.nn.TransformerEncoderLayer and
+ * TransformerDecoderLayer: docs/files.md.)
  *
  * x  (in, length, ...)     memory  (in, keys, ...)     y  (in, length, ...)
  *
  * wb_transformer_encoder(64, .heads = 4). With wb_apply_many an encoder takes x and, optionally, a
  * bias and a mask for its attention; a decoder takes x, memory and, optionally, a bias and a mask
  * for its cross_attention (weber/ops.h, wb_attention). The inputs besides x are returned after y,
- * for the next block. Fails with WB_ERROR_ARGUMENT if heads do not divide `in`, and on hidden or
- * activation beside a given feed_forward. */
+ * for the next block. Fails with WB_ERROR_ARGUMENT if heads do not divide `in`, on hidden or
+ * activation beside a given feed_forward, and on causal or rotary beside a given attention. */
 #define wb_transformer_encoder(...)                                                                \
     WB_MAKE(wb_transformer_encoder_make, transformer_block, __VA_ARGS__)
 #define wb_transformer_decoder(...)                                                                \

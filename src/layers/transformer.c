@@ -129,6 +129,12 @@ static bool check_positive(const wb_layer_class *k, const char *name, int64_t nu
 static bool check_desc(const char *function, const wb_layer_class *k,
                        wb_transformer_block_desc *d) {
     if (d->feed_forward && !wb_check_layer(function, d->feed_forward)) return false;
+    if (d->attention && !wb_check_layer(function, d->attention)) return false;
+    if (d->attention && (d->causal || d->rotary != 0)) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: attention is given, so %s must not be", k->name,
+                      d->causal ? "causal" : "rotary");
+        return false;
+    }
     if (d->feed_forward && (d->hidden != 0 || d->activation)) {
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: feed_forward is given, so %s must not be", k->name,
                       d->activation ? "activation" : "hidden");
@@ -159,6 +165,7 @@ static wb_layer *feed_forward_of(const wb_transformer_block_desc *d) {
 }
 
 static wb_layer *norm_of(const wb_transformer_block_desc *d) {
+    if (d->rms) return wb_rmsnorm({d->in}, .eps = d->eps, .dtype = d->dtype);
     return wb_layernorm({d->in}, .eps = d->eps, .bias = d->bias, .dtype = d->dtype);
 }
 
@@ -167,9 +174,11 @@ static wb_layer *make(const char *function, const wb_layer_class *k, wb_transfor
     int n = 0;
     if (!wb_check_start(function, d.start_) || !check_desc(function, k, &d)) {
         if (d.feed_forward) wb_drop_given_layer(d.feed_forward);
+        if (d.attention && d.attention != d.feed_forward) wb_drop_given_layer(d.attention);
         return NULL;
     }
-    layers[n++] = attention_of(&d, d.causal, d.rotary), layers[n++] = norm_of(&d);
+    layers[n++] = d.attention ? d.attention : attention_of(&d, d.causal, d.rotary);
+    layers[n++] = norm_of(&d);
     if (k == &wb_transformer_decoder_class)
         layers[n++] = attention_of(&d, false, 0), layers[n++] = norm_of(&d);
     layers[n++] = feed_forward_of(&d), layers[n++] = norm_of(&d);

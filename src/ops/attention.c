@@ -401,10 +401,14 @@ static wb_array *places(wb_dtype dtype, int64_t length, int64_t first) {
     return first ? wb_add_number(place, (double)first) : place;
 }
 
-/* (n, length): position times rate^-i. */
-static wb_array *angles(wb_dtype dtype, int64_t n, wb_array *positions, double log_rate) {
-    wb_array *rate = wb_exp(wb_mul_number(wb_iota(dtype, 0, n, 1), -log_rate));
-    wb_array *p = wb_cast(positions, dtype);
+/* (n, 1): e^(-i log_rate). */
+static wb_array *rates(wb_dtype dtype, int64_t n, double log_rate) {
+    return wb_exp(wb_mul_number(wb_iota(dtype, 0, n, 1), -log_rate));
+}
+
+/* (n, length): position times rate. */
+static wb_array *angles(wb_array *rate, wb_array *positions) {
+    wb_array *p = rate ? wb_cast(positions, (wb_dtype)rate->dtype) : NULL;
     return p ? wb_mul(wb_reshape(p, 1, -1), rate) : NULL;
 }
 
@@ -418,6 +422,32 @@ static bool check_positions(const char *function, wb_array *x, int64_t length) {
         (void)wb_fail(WB_ERROR_SHAPE, "%s: positions must be numbers (%lld), got %s", function,
                       (long long)length, wb_text_of(x));
     return false;
+}
+
+bool wb_check_rotary(const char *name, double factor, double low, double high, int64_t length) {
+    const bool by_turns = low != 0 || high != 0 || length != 0;
+    if (!(factor >= 0 && isfinite(factor)) || (by_turns && factor == 0))
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: factor must be positive and finite, or 0 without low, high and length, "
+                      "got %g",
+                      name, factor);
+    else if (by_turns && !(0 <= low && low < high && isfinite(high) && length > 0))
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: low must be below high, and length positive, got %g, %g and %lld", name,
+                      low, high, (long long)length);
+    else
+        return true;
+    return false;
+}
+
+/* The rates of d for sequences longer than those in training. */
+static wb_array *slowed(wb_array *rate, const wb_rotary_desc *d) {
+    if (!rate || d->factor == 0) return rate;
+    wb_array *slow = wb_mul_number(rate, 1 / d->factor);
+    if (d->high == 0) return slow;
+    wb_array *turns = wb_mul_number(rate, (double)d->length / 6.283185307179586);
+    wb_array *kept = wb_mul_number(wb_add_number(turns, -d->low), 1 / (d->high - d->low));
+    return ADD(slow, MUL(wb_clamp(kept, 0, 1), SUB(rate, slow)));
 }
 
 wb_array *wb_rotary_make(wb_rotary_desc d) {
@@ -436,10 +466,12 @@ wb_array *wb_rotary_make(wb_rotary_desc d) {
     if (!(d.base > 0 && isfinite(d.base)))
         return wb_fail_null(WB_ERROR_ARGUMENT, "rotary: base must be positive and finite, got %g",
                             d.base);
+    if (!wb_check_rotary("rotary", d.factor, d.low, d.high, d.length)) return NULL;
     if (d.positions && !check_positions("rotary", d.positions, d.x->sizes[1])) return NULL;
     const int64_t half = d.x->sizes[0] / heads / 2;
     wb_array *at = d.positions ? d.positions : places(table_type(d.x), d.x->sizes[1], d.first);
-    wb_array *a = at ? angles(table_type(d.x), half, at, log(d.base) / (double)half) : NULL;
+    wb_array *rate = rates(table_type(d.x), half, log(d.base) / (double)half);
+    wb_array *a = at ? angles(slowed(rate, &d), at) : NULL;
     /* (half, 2, heads, length, rest) */
     wb_array *x = wb_reshape(d.x, half, 2, heads, d.x->sizes[1], -1);
     a = a ? wb_reshape(a, half, 1, 1, d.x->sizes[1]) : NULL;
@@ -470,8 +502,8 @@ wb_array *wb_sinusoidal_at(wb_dtype dtype, int64_t features, wb_array *positions
     if (!check_positions("sinusoidal", positions, -1) || !check_sinusoidal(dtype, features, 0))
         return NULL;
     const int64_t half = features / 2;
-    wb_array *a =
-        angles(dtype == WB_F64 ? WB_F64 : WB_F32, half, positions, log(1e4) / (double)(half - 1));
+    const wb_dtype type = dtype == WB_F64 ? WB_F64 : WB_F32;
+    wb_array *a = angles(rates(type, half, log(1e4) / (double)(half - 1)), positions);
     wb_array *y = a ? wb_concat(0, wb_sin(a), wb_cos(a)) : NULL;
     return y ? wb_cast(wb_mul_number(y, sqrt(2 / (double)features)), dtype) : NULL;
 }

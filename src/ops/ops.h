@@ -234,6 +234,9 @@ int wb_join_puts(int count, wb_array **puts);
 static inline const wb_window_call *wb_window_of(const wb_array *node) {
     return wb_payload_words(node->payload);
 }
+/* Whether wb_rotary can have these, with the settings' name for messages. */
+bool wb_check_rotary(const char *name, double factor, double low, double high, int64_t length);
+
 static inline const wb_attention_call *wb_attention_of(const wb_array *node) {
     return wb_payload_words(node->payload);
 }

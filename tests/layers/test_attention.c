@@ -26,6 +26,37 @@ static void it_is_attention_between_dense_layers(void **state) {
     wb_free(m);
 }
 
+static void heads_share_keys(void **state) {
+    (void)state;
+    wb_layer *m = wb_multi_head_attention(8, .heads = 4, .kv_heads = 2, .v = 12, .bias = true,
+                                          .out_bias = false, .dtype = WB_F64);
+    wb_array *x = wb_normal(WB_F64, 8, 5);
+    assert_sizes(wb_get(m, "k_proj.weight"), 4, 8);
+    assert_sizes(wb_get(m, "v_proj.weight"), 6, 8);
+    assert_int_equal(wb_count_model(m).numbers, 8 * 9 + 4 * 9 + 6 * 9 + 12 * 8);
+    wb_array *wanted = by_hand(m, WB_DESC(attention, x, x, x, .heads = 4, .kv_heads = 2));
+    assert_true(wb_approx(wb_apply(m, x), wanted, 1e-12, 1e-12, NULL, 0));
+    wb_free(m);
+    assert_null(wb_multi_head_attention(8, .heads = 4, .kv_heads = 3));
+    assert_error(WB_ERROR_ARGUMENT, "kv_heads must divide heads, got 3 and 4");
+}
+
+/* Keys that are at least 3 positions away do not matter, with the causal mask and without. */
+static void windows_hide_what_is_far(void **state) {
+    (void)state;
+    for (int causal = 0; causal < 2; causal++) {
+        wb_layer *m =
+            wb_multi_head_attention(8, .heads = 2, .causal = causal, .window = 3, .dtype = WB_F64);
+        wb_array *x = wb_normal(WB_F64, 8, 9), *key = wb_iota(WB_I32, 0, 9, 9);
+        wb_array *query = wb_iota(WB_I32, 1, 9, 9);
+        wb_array *mask = wb_lt(wb_abs(wb_sub(key, query)), wb_number(3));
+        const wb_attention_desc d =
+            WB_DESC(attention, x, x, x, .heads = 2, .causal = causal, .mask = mask);
+        assert_true(wb_approx(wb_apply(m, x), by_hand(m, d), 1e-12, 1e-12, NULL, 0));
+        wb_free(m);
+    }
+}
+
 static void one_array_is_all_three(void **state) {
     (void)state;
     wb_layer *m = wb_multi_head_attention(8, .heads = 2, .causal = true, .dtype = WB_F64);
@@ -52,13 +83,19 @@ static void texts(void **state) {
         wb_multi_head_attention(3, .qk = 6, .v = 7, .out = 8, .heads = 1, .bias = true,
                                 .dropout = 0.1),
         wb_multi_head_attention(8, .k_in = 4, .heads = 4, .causal = true),
+        wb_multi_head_attention(8, .heads = 4, .kv_heads = 2, .bias = true, .out_bias = false,
+                                .causal = true, .window = 4, .rotary = 500, .rotary_factor = 8,
+                                .rotary_low = 1, .rotary_high = 4, .rotary_length = 64),
     };
     static const char *const texts[] = {
         "MultiHeadAttention(64 => 64 => 64)",
         "MultiHeadAttention(3 => (6, 7) => 8; nheads=1, bias=true, dropout_prob=0.1)",
         "MultiHeadAttention((8, 4, 4) => 8 => 8; nheads=4, causal=true)",
+        "MultiHeadAttention(8 => 8 => 8; nheads=4, kv_heads=2, bias=true, out_bias=false, "
+        "causal=true, window=4, rotary=5e+02, rotary_factor=8, rotary_low=1, rotary_high=4, "
+        "rotary_length=64)",
     };
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         if (!models[i]) fail_msg("%s", wb_error_message());
         assert_structure(models[i], texts[i]);
         wb_layer *again = wb_parse(texts[i]);
@@ -91,6 +128,8 @@ int main(void) {
     static test_list tests;
     const struct CMUnitTest single[] = {
         TEST(it_is_attention_between_dense_layers),
+        TEST(heads_share_keys),
+        TEST(windows_hide_what_is_far),
         TEST(one_array_is_all_three),
         TEST(dropout_is_for_training),
         TEST(texts),

@@ -12,9 +12,18 @@ static wb_layer *block(void) {
                                   .norm_first = true);
 }
 
+/* As in Llama and Mistral. */
+static wb_layer *grouped(void) {
+    wb_layer *attention =
+        wb_multi_head_attention(FEATURES, .heads = 4, .kv_heads = 2, .causal = true, .window = 5,
+                                .rotary = 10000, .rotary_factor = 2);
+    return wb_transformer_encoder(FEATURES, .attention = attention, .norm_first = true,
+                                  .rms = true);
+}
+
 static wb_layer *gpt(void) {
     return wb_chain(wb_embedding(WORDS, FEATURES), wb_position_embedding(LENGTH, FEATURES), block(),
-                    block(), wb_dense(FEATURES, WORDS));
+                    grouped(), wb_dense(FEATURES, WORDS));
 }
 
 static wb_array *random_words(int64_t length, int64_t batch) {

@@ -414,6 +414,29 @@ static void rotary_turns_pairs(void **state) {
     assert_int_equal(wb_dtype_of(wb_rotary(wb_ones(WB_F16, 4, 3))), WB_F16);
 }
 
+/* The angle of pair i at position p is p times rates[i]. */
+static void assert_rates(wb_array *turned, int64_t p, double r0, double r1) {
+    const double wanted[] = {cos((double)p * r0), cos((double)p * r1), sin((double)p * r0),
+                             sin((double)p * r1)};
+    assert_numbers(turned, 4, wanted, coarse(1e-12, 1e-5));
+}
+
+/* Rates 1 and 1/100 make 64 / 2 pi = 10.19 and 0.1019 turns in 64 positions. */
+static void rotary_is_slowed(void **state) {
+    (void)state;
+    wb_array *x = wb_concat(0, wb_ones(widest(), 2, 1), wb_zeros(widest(), 2, 1));
+    assert_rates(wb_rotary(x, .first = 9, .factor = 4), 9, 0.25, 0.0025);
+    assert_rates(wb_rotary(x, .first = 9, .factor = 4, .low = 1, .high = 4, .length = 64), 9, 1,
+                 0.0025);
+    const double kept = (64 / (2 * acos(-1)) - 8) / (12 - 8);
+    assert_rates(wb_rotary(x, .first = 9, .factor = 4, .low = 8, .high = 12, .length = 64), 9,
+                 0.25 + kept * 0.75, 0.0025);
+    assert_null(wb_rotary(x, .low = 1, .high = 4, .length = 64));
+    assert_error(WB_ERROR_ARGUMENT, "rotary: factor must be positive and finite");
+    assert_null(wb_rotary(x, .factor = 4, .low = 4, .high = 4, .length = 64));
+    assert_error(WB_ERROR_ARGUMENT, "rotary: low must be below high, and length positive");
+}
+
 static void sinusoidal_is_a_table(void **state) {
     (void)state;
     wb_array *y = wb_sinusoidal(widest(), 4, 2);
@@ -443,6 +466,7 @@ int main(void) {
                                      TEST(threads_do_not_show),
                                      TEST(runs_do_not_show),
                                      TEST(rotary_turns_pairs),
+                                     TEST(rotary_is_slowed),
                                      TEST(sinusoidal_is_a_table)};
     ADD_TESTS(&tests, all);
     ADD_ROWS(&tests, tiles, tiles_are_products_and_a_softmax);

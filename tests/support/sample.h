@@ -43,7 +43,14 @@ static inline void sample_child(sampled *s) {
         strcmp(s->m.field->name, "cell") == 0 ? wb_rnn_cell(2, 3) : wb_dense(2, 3);
 }
 
+/* Settings that limit each other; layers/test_attention has them. */
+static inline bool is_apart(const sampled *s) {
+    const char *name = s->m.field->name;
+    return strcmp(name, "kv_heads") == 0 || strncmp(name, "rotary_", 7) == 0;
+}
+
 static inline void sample_integer(sampled *s) {
+    if (is_apart(s)) return;
     const int64_t usual = s->m.field->zero_counts ? (int64_t)s->m.field->usual : 0;
     *s->m.numbers = s->m.field->usual == 0 ? 8
                     : s->is_usual          ? usual
@@ -63,6 +70,7 @@ static inline void sample_pair(sampled *s) {
 }
 
 static inline void sample_real(sampled *s) {
+    if (is_apart(s)) return;
     const double low = s->m.field->low, high = s->m.field->high != 0 ? s->m.field->high : low + 1;
     if (!s->is_usual)
         *s->m.reals = low + (high - low) * (1 + (double)random_below(s->r, 999)) / 999;
