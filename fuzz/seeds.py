@@ -141,6 +141,34 @@ class Jld2:
         return self.header([(2, 0, b"\0\0" + b"\xff" * 16), (10, 0, b"\0\0")] + names)
 
 
+def tokenizers():
+    """A file, a zero byte, a text."""
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False}
+    gpt = {"type": "BPE", "vocab": {c: i for i, c in enumerate("helo\u0120!\u00c3\u00a9")} | {"ll": 20, "he": 21}, "merges": ["l l", ["h", "e"]]}
+    end = [{"id": 30, "content": "<e>", "special": True, "normalized": False, "lstrip": True, "rstrip": True}, {"id": 31, "content": "Xy", "single_word": True}]
+    yield {"model": gpt, "pre_tokenizer": byte_level, "decoder": byte_level, "added_tokens": end}, "hello Xy <e> he\u00e9!!"
+    split = {"type": "Split", "pattern": {"Regex": "\\p{N}{1,3}|\\s+(?!\\S)|[^\\r\\n]?\\w+"}, "behavior": "MergedWithNext", "invert": False}
+    yield {"model": gpt | {"ignore_merges": True}, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, byte_level | {"use_regex": False}]},
+           "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKC"}, {"type": "Lowercase"}, {"type": "StripAccents"}]}}, "He\u0301 1234 ll"
+    llama = {"type": "BPE", "vocab": {"<unk>": 0, "<0xC3>": 1, "<0xA9>": 2, "a": 3, "\u2581": 4, "\u2581a": 5}, "merges": [["\u2581", "a"]],
+             "unk_token": "<unk>", "byte_fallback": True, "fuse_unk": True}
+    replace = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
+    back = [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
+            {"type": "Strip", "content": " ", "start": 1, "stop": 0}]
+    yield {"model": llama, "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"}, replace]},
+           "decoder": {"type": "Sequence", "decoders": back}}, "a a\u00e9xyz"
+    bert = {"type": "WordPiece", "unk_token": "[U]", "max_input_chars_per_word": 9, "vocab": {"[U]": 0, "[C]": 1, "[S]": 2, "un": 3, "##aff": 4, ",": 5}}
+    yield {"model": bert, "normalizer": {"type": "BertNormalizer"}, "pre_tokenizer": {"type": "BertPreTokenizer"}, "decoder": {"type": "WordPiece", "prefix": "##"},
+           "post_processor": {"type": "BertProcessing", "cls": ["[C]", 1], "sep": ["[S]", 2]}}, "Unaff,\u4e2d x"
+    space = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first"}
+    template = {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "s"}}], "special_tokens": {"s": {"ids": [9]}}}
+    yield {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["?", 0], ["\u2581", -3], ["a", -2.5], ["ab", -3], ["\u2581a", -1]]}, "pre_tokenizer": space,
+           "decoder": space, "post_processor": template}, "ab xyab"
+    others = [{"type": "WhitespaceSplit"}, {"type": "Whitespace"}, {"type": "Digits", "individual_digits": True}, {"type": "Punctuation"},
+              {"type": "CharDelimiterSplit", "delimiter": "-"}]
+    yield {"model": gpt, "pre_tokenizer": {"type": "Sequence", "pretokenizers": others}, "normalizer": {"type": "Strip"}}, " he-l1! l"
+
+
 def jld2_files():
     array = struct.pack("<6f", *range(6))
     j = Jld2()
@@ -208,6 +236,8 @@ def files():
     for i, text in enumerate(['{"a": [1, -2.5e3, true, null, {"b": "\\u00e9\\ud83d\\ude00"}], "c": "\\n\\u0000"}', ' "x" ', '[[[[]]], {}, 0.5]',
                               json.dumps({str(i): i for i in range(20)}), '{"a": 1, "\\u0061": 2}', '[-9223372036854775808, 9223372036854775808, -0]']):
         yield f"json/{i}", text.encode()
+    for i, (tokenizer, text) in enumerate(tokenizers()):
+        yield f"tokenizer/{i}", json.dumps(tokenizer).encode() + b"\0" + text.encode()
     yield "npz/empty", zipped([])
     yield "npz/stored", zipped([("a.npy", array, 0), ("b.c.npy", array, 0), ("d/", b"", 0)])
     yield "npz/deflated", zipped([("a.npy", array, 8), ("text", b"hello" * 9, 8)])

@@ -14,7 +14,7 @@
  *     parameters.h    parameters as a vector or a tree  distributed.h   several processes
  *     watch.h         what layers give, by path         error.h         errors and the log
  *     losses.h        losses                            context.h       contexts of threads
- *     vision.h        known models of images
+ *     vision.h        known models of images            text.h          texts into tokens
  *
  * From C++ (17 or later): macros that take settings or lists, such as wb_dense and wb_chain, are
  * for C (those with settings work in C++20, too: weber/desc.h). Each of them calls a function whose
@@ -54,6 +54,7 @@
 #include "weber/sequences.h"
 #include "weber/show.h"
 #include "weber/state.h"
+#include "weber/text.h"
 #include "weber/train.h"
 #include "weber/vision.h"
 #include "weber/watch.h"

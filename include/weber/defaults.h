@@ -20,6 +20,7 @@
 #define WB_DEFAULTS_convert
 #define WB_DEFAULTS_csv .header = true,
 #define WB_DEFAULTS_decay .lambda = 5e-4,
+#define WB_DEFAULTS_decode
 #define WB_DEFAULTS_dense .bias = true,
 #define WB_DEFAULTS_descent .eta = 0.1,
 #define WB_DEFAULTS_distributed .choose_device = true,
@@ -29,6 +30,7 @@
 #define WB_DEFAULTS_ema .decay = 0.999,
 #define WB_DEFAULTS_embedding .padding_idx = -1,
 #define WB_DEFAULTS_embedding_bag
+#define WB_DEFAULTS_encode .special = true,
 #define WB_DEFAULTS_evaluate .k = 5, .ignore = INT64_MIN, .threshold = 0.5,
 #define WB_DEFAULTS_fn_with
 #define WB_DEFAULTS_function

@@ -35,7 +35,7 @@ typedef struct wb_json {
     bool boolean;
     uint32_t name_bytes;
     const char *name; /* of a member, UTF-8, ended by a zero byte, may contain others; else NULL */
-    int64_t offset;   /* of its first byte in the file */
+    int64_t offset;   /* of its first byte in the file; a member begins with its name */
     int64_t count;    /* text: bytes; list, object: items */
     union {
         int64_t integer;

@@ -29,6 +29,12 @@ NOT_CALLED = {
     'wb_setting_unbiased': 'only within the step of a rule',
     'wb_setting_is': 'only within the step of a rule',
     'wb_plot_curves_make': 'starts gnuplot',
+    'wb_tokenizer_load': 'the fuzz target tokenizer does',
+    'wb_tokenizer_size': 'the fuzz target tokenizer does',
+    'wb_tokenizer_id': 'tests/text/test_tokenizer.c does',
+    'wb_tokenizer_token': 'tests/text/test_tokenizer.c does',
+    'wb_encode_make': 'the fuzz target tokenizer does',
+    'wb_decode_make': 'the fuzz target tokenizer does',
     'wb_distributed_initialize_make': 'joins a group for the life of the process',
 }
 
