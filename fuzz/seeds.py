@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """fuzz/seeds.py FOLDER: what the targets begin with, in FOLDER/safetensors, FOLDER/npy, FOLDER/npz, FOLDER/pt, FOLDER/jld2, ...; BSON's are the fixtures
 of the tests. Needs nothing but Python. The checksums in the zip files are zero, as fuzz_npz.c expects."""
+import base64
 import gzip
 import json
 import random
@@ -164,6 +165,8 @@ def tokenizers():
     template = {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "s"}}], "special_tokens": {"s": {"ids": [9]}}}
     yield {"model": {"type": "Unigram", "unk_id": 0, "vocab": [["?", 0], ["\u2581", -3], ["a", -2.5], ["ab", -3], ["\u2581a", -1]]}, "pre_tokenizer": space,
            "decoder": space, "post_processor": template}, "ab xyab"
+    table = struct.pack("<I", 1100) + struct.pack("<275I", *[1 << 10 | 256 if i % 3 else i << 10 | i & 255 for i in range(275)]) + b"a\0bc\0"
+    yield {"model": gpt, "normalizer": {"type": "Precompiled", "precompiled_charsmap": base64.b64encode(table).decode()}}, "hello abc e\u0301"
     others = [{"type": "WhitespaceSplit"}, {"type": "Whitespace"}, {"type": "Digits", "individual_digits": True}, {"type": "Punctuation"},
               {"type": "CharDelimiterSplit", "delimiter": "-"}]
     yield {"model": gpt, "pre_tokenizer": {"type": "Sequence", "pretokenizers": others}, "normalizer": {"type": "Strip"}}, " he-l1! l"

