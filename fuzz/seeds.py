@@ -252,6 +252,8 @@ def files():
               b"3.weight -> q part 1/3 along 1\n3.weight -> k permute 1,0 part 2/2 along 0\n", b""]
     for i, table in enumerate(tables):
         yield f"rename/{i}", table + b"\0" + names
+    for i in range(40):
+        yield f"torch/{i}", random.Random(i).randbytes(20 + 8 * i)
     structures = ["Chain(LayerNorm(3, relu, eps=0.5), GroupNorm(4, 2), SkipConnection(Dense(4 => 4), +))",
                   "Parallel(vcat, Embedding(5 => 2, padding_idx=1), PairwiseFusion(+, Scale(2), RMSNorm(2)))",
                   "Maxout(ConvTranspose((3,), 2 => 2, stride=2, outpad=(1,)), PixelShuffle(2), AdaptiveMeanPool((2, 2)), GlobalMaxPool())",

@@ -7,8 +7,8 @@
 #include "base/memory.h"
 #include "models/torch.h"
 
-/* Of the search: more tries are as good as no end; each module takes some of the stack. */
-enum { MOST_TRIES = 1 << 22, MOST_MODULES = 1 << 13 };
+/* Of all searches: more tries are as good as no end; each module takes some of the stack. */
+enum { MOST_TRIES = 1 << 20, MOST_MODULES = 1 << 13 };
 
 typedef struct nodes {
     wb_torch_node **items;
@@ -338,7 +338,7 @@ static outcome go_on(search *s) {
 }
 
 static outcome search_from_start(search *s, bool is_strict) {
-    s->is_strict = is_strict, s->tries = s->step = 0;
+    s->is_strict = is_strict, s->step = 0;
     return go_on(s);
 }
 
