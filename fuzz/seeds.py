@@ -234,6 +234,14 @@ def files():
                "lines": b"(dp0\nI1\n(lp1\nF0.5\naL2L\nas."}
     for name, pickle in pickles.items():
         yield f"pt/{name}", zipped([("a/data.pkl", pickle, 0), ("a/byteorder", b"little", 0), ("a/data/0", bytes(24), 0)])
+    old = b"\x80\2\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\2M\xe9\3.\x80\2}X\r\0\0\0little_endian\x88s."
+    rest = b"\x80\2]X\1\0\0\x000a." + struct.pack("<q", 6) + bytes(24)
+    yield "pt/old", old + pickles["state"] + rest
+    yield "pt/old_view", old + pickles["state"].replace(b"cpuK\6tQ", b"cpuK\6(X\1\0\0\x001K\0K\6ttQ") + rest
+    module = b"c__torch__\nM\n)\x81}(X\2\0\0\0fcc__torch__\nL\n)\x81}X\6\0\0\0weight" + tensor_of + b"sbX\1\0\0\0n\x88ub"
+    for name, data, constants in (("script", module, b")"), ("frozen", b"c__torch__\nM\n)\x81}b", tensor_of + b"\x85")):
+        yield f"pt/{name}", zipped([("a/data.pkl", b"\x80\2" + data + b".", 0), ("a/constants.pkl", b"\x80\2" + constants + b".", 0),
+                                    ("a/code/m.py", b"hello" * 9, 8), ("a/data/0", bytes(24), 0), ("a/constants/0", bytes(24), 0)])
     for name, data in jld2_files():
         yield f"jld2/{name}", data
     for i, text in enumerate(['{"a": [1, -2.5e3, true, null, {"b": "\\u00e9\\ud83d\\ude00"}], "c": "\\n\\u0000"}', ' "x" ', '[[[[]]], {}, 0.5]',

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/replace.h"
 #include "formats/jld2.h"
+#include "formats/pt.h"
 #include "formats/strangers.h"
 
 /* .npz after .pt, which is a zip file, too. */
@@ -50,6 +51,7 @@ const wb_format *wb_format_of_file(const wb_file *file) {
     if (wb_format_jld2.recognises(&file->map) ||
         (format == &wb_format_jld2 && wb_jld2_find(&file->map) >= 0))
         return &wb_format_jld2;
+    if (wb_pt_is_old(&file->map)) return &wb_format_pt; /* pickles, but no strangers */
     const bool is_it = format && format->recognises(&file->map),
                is_zip = format == &wb_format_npz || format == &wb_format_pt;
     const char *what = is_it && !is_zip ? NULL : wb_stranger(&file->map);

@@ -374,6 +374,22 @@ static int64_t line_number(machine *m) {
 
 /* ---- what is called ---- */
 
+/* A dictionary of nothing or, as Python 2 has it, of a list of pairs. */
+static wb_record *ordered(machine *m, const wb_record *arguments) {
+    wb_record *map = container(m, WB_RECORD_MAP);
+    const wb_record *pairs = arguments->count ? arguments->children[0] : NULL;
+    const bool is_list = !pairs || (arguments->count == 1 && pairs->kind == WB_RECORD_LIST);
+    if (map && !is_list) FAIL(m, "an OrderedDict must be made of a list of pairs");
+    for (int64_t i = 0; map && pairs && i < pairs->count && !m->failed; i++) {
+        const wb_record *pair = pairs->children[i];
+        const bool is_pair = pair->kind == WB_RECORD_LIST && pair->count == 2;
+        if (!is_pair) FAIL(m, "an OrderedDict must be made of a list of pairs");
+        const char *name = is_pair ? key_of(m, pair->children[0]) : NULL;
+        if (name) append(m, map, pair->children[1], name);
+    }
+    return m->failed ? NULL : map;
+}
+
 static void reduce(machine *m, int unused) {
     (void)unused;
     wb_record *arguments = pop(m), *function = pop(m);
@@ -382,30 +398,44 @@ static void reduce(machine *m, int unused) {
         FAIL(m, "a function and a tuple of arguments are expected");
         return;
     }
-    wb_record *value = strcmp(function->type, "collections.OrderedDict") == 0 && !arguments->count
-                           ? container(m, WB_RECORD_MAP)
+    wb_record *value = strcmp(function->type, "collections.OrderedDict") == 0
+                           ? ordered(m, arguments)
                            : m->p->call(m->p, function->type, arguments, m->at);
     if (!value) m->failed = true;
     push(m, value);
 }
 
-/* The attributes of a dictionary, such as the versions of a state_dict's layers, are dropped. */
+/* The attributes of an object that is read are its items; those of a dictionary, such as the
+ * versions of a state_dict's layers, are dropped. */
 static void build(machine *m, int unused) {
     (void)unused;
-    const wb_record *state = pop(m), *object = top(m);
-    if (m->failed || object->kind == WB_RECORD_MAP) return;
-    (void)state;
-    FAIL(m, "an object's attributes (%s) are not read", object->type ? object->type : "of a value");
+    const wb_record *state = pop(m);
+    wb_record *object = top(m);
+    if (m->failed || (object->kind == WB_RECORD_MAP && !object->type)) return;
+    if (object->kind != WB_RECORD_MAP || state->kind != WB_RECORD_MAP) {
+        FAIL(m, "an object's attributes (%s) are not read",
+             object->type ? object->type : "of a value");
+        return;
+    }
+    object->type = NULL;
+    for (int64_t i = 0; i < state->count; i++)
+        append(m, object, state->children[i], state->names[i]);
 }
 
 /* An object of a class. */
-static void refuse_object(machine *m, int has_names) {
+static void new_object(machine *m, int has_names) {
     if (has_names) (void)pop(m);
-    (void)pop(m);
-    const wb_record *class_ = pop(m);
-    if (!m->failed)
+    const wb_record *arguments = pop(m), *class_ = pop(m);
+    if (m->failed) return;
+    const bool is_read = m->p->is_object && wb_is_global(class_) && !has_names &&
+                         arguments->kind == WB_RECORD_LIST && !arguments->count &&
+                         m->p->is_object(m->p, class_->type);
+    wb_record *object = is_read ? container(m, WB_RECORD_MAP) : NULL;
+    if (object) object->type = class_->type;
+    if (!is_read)
         FAIL(m, "an object of %s is not read; in Python, save its state_dict()",
              wb_is_global(class_) ? class_->type : "a class");
+    push(m, object);
 }
 
 static void persistent(machine *m, int unused) {
@@ -496,6 +526,8 @@ static const struct {
     {'G', push_double, 0},                 /* BINFLOAT */
     {0x8c, take_text, 1},                  /* SHORT_BINUNICODE */
     {'X', take_text, 4},                   /* BINUNICODE */
+    {'U', take_text, 1},                   /* SHORT_BINSTRING, a text of Python 2 */
+    {'T', take_text, 4},                   /* BINSTRING */
     {0x8d, take_text, 8},                  /* BINUNICODE8 */
     {'}', push_container, WB_RECORD_MAP},  /* EMPTY_DICT */
     {']', push_container, WB_RECORD_LIST}, /* EMPTY_LIST */
@@ -524,8 +556,8 @@ static const struct {
     {'R', reduce, 0},                      /* REDUCE */
     {'b', build, 0},                       /* BUILD */
     {'Q', persistent, 0},                  /* BINPERSID */
-    {0x81, refuse_object, false},          /* NEWOBJ */
-    {0x92, refuse_object, true},           /* NEWOBJ_EX */
+    {0x81, new_object, false},             /* NEWOBJ */
+    {0x92, new_object, true},              /* NEWOBJ_EX */
     {0x80, check_protocol, 5},             /* PROTO */
     {0x95, skip, 8},                       /* FRAME */
     {'.', stop, 0},                        /* STOP */
@@ -586,7 +618,11 @@ wb_record *wb_pickle_read(const wb_pickle *pickle) {
     machine m = {.p = pickle};
     while (!m.failed && !m.is_done) step(&m);
     wb_record *root = pop(&m);
-    for (int64_t i = 0; i < m.all_count; i++) m.all[i]->number = 0;
+    for (int64_t i = 0; i < m.all_count; i++) {
+        m.all[i]->number = 0;
+        if (m.all[i]->kind == WB_RECORD_MAP) m.all[i]->type = NULL;
+    }
+    if (pickle->end) *pickle->end = m.at;
     if (root && !measure(&m, root)) root = NULL;
     if (root) wb_record_forget_numbers(root);
     wb_release(m.stack);

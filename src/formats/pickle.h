@@ -10,11 +10,14 @@ typedef struct wb_pickle {
     wb_file *file;              /* whose arena the records belong to */
     const unsigned char *bytes; /* at this offset in the file */
     int64_t size_bytes, offset;
+    int64_t *end; /* if not NULL, set to the bytes up to its end, where others may follow */
     void *context;
     /* A function or class of that name ("torch._utils._rebuild_tensor_v2") is called with the
      * arguments, a list. NULL with the error recorded: it is refused. */
     wb_record *(*call)(const struct wb_pickle *pickle, const char *name, wb_record *arguments,
                        int64_t at);
+    /* Objects of the class are read, as maps of their attributes; NULL: none is. */
+    bool (*is_object)(const struct wb_pickle *pickle, const char *class_name);
     /* What the file keeps outside of the pickle. */
     wb_record *(*persistent)(const struct wb_pickle *pickle, wb_record *key, int64_t at);
 } wb_pickle;

@@ -6,12 +6,10 @@
 #include <strings.h>
 
 #define SAVE_SAFETENSORS "in Python, save it with safetensors"
-#define PICKLE                                                                                     \
-    "a pickle of Python's; a file of PyTorch before 1.6 can be loaded there and saved again by "   \
-    "torch.save, others with safetensors"
-#define HDF5   "an HDF5 file; in Julia, save it with BSON.@save, in Python with NumPy"
-#define HTML   "an HTML page, not a model; perhaps a download failed"
-#define UNPACK " first"
+#define PICKLE           "a pickle of Python's; its arrays can be saved there with safetensors"
+#define HDF5             "an HDF5 file; in Julia, save it with BSON.@save, in Python with NumPy"
+#define HTML             "an HTML page, not a model; perhaps a download failed"
+#define UNPACK           " first"
 
 #define BYTES(text) text, sizeof text - 1
 
@@ -68,8 +66,6 @@ static const char *zip_stranger(const wb_mapping *map) {
     } rows[] = {
         {"/archive_format", "a program of torch.export; save the model's state_dict with "
                             "safetensors"},
-        {"/constants.pkl", "a TorchScript file; in Python, load it with torch.jit.load and save "
-                           "its state_dict with safetensors"},
         {"model.weights.h5", "a Keras file; in Python, save the model's weights with NumPy"},
     };
     const size_t size = (size_t)map->size_bytes, head = size < HEAD ? size : HEAD,

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -548,10 +549,52 @@ whole = {"model": model.state_dict(), "t": tensors, "half": w.bfloat16(), "epoch
          "optimiser": torch.optim.Adam(model.parameters()).state_dict()}
 torch.save(whole, folder + "/whole.pt")
 torch.save(whole, folder + "/whole.pth", pickle_protocol=4)
+for protocol in (2, 3, 4):
+    torch.save(whole, f"{folder}/old{protocol}.pt", pickle_protocol=protocol, _use_new_zipfile_serialization=False)
+script = torch.jit.script(model.eval())
+script.save(folder + "/script.pt")
+torch.jit.freeze(script).save(folder + "/frozen.pt")
 torch.save(model, folder + "/object.pt")
 torch.save({"encoder": nn.Linear(3, 4).state_dict(), "decoder": nn.Linear(3, 4).state_dict(), "epoch": 3}, folder + "/two.pt")
 torch.save({"state_dict": nn.DataParallel(nn.Linear(3, 4)).state_dict(), "optimizer": {"mean": w}}, folder + "/checkpoint.pt")
 """
+
+
+TORCH_ARRAYS = """
+import sys, numpy, torch
+for path in sys.argv[1:]:
+    numpy.savez(path + ".npz", **{name: x.numpy() for name, x in torch.load(path, map_location="cpu").items()})
+"""
+
+
+def check_script(folder, wanted):
+    """A program of torch.jit: its arrays by the names of the module; those of a frozen one, which has no names."""
+    subprocess.run([BUILD / "bin/weber", "convert", folder / "script.pt", folder / "back.npz"], check=True, capture_output=True)
+    back, names = np.load(folder / "back.npz"), [key for key in wanted.files if key.startswith("model.")]
+    demand(len(names) == 9, names)
+    for key in names:
+        same(back[key[len("model."):]].T.astype(wanted[key].dtype), wanted[key], "script.pt", key)
+    frozen = Opened(folder / "frozen.pt")
+    record = frozen.record("constants")
+    demand(wb_record_count(record) >= 4, "constants of a frozen program:", wb_record_count(record))
+    frozen.close()
+
+
+def check_lpips(folder):
+    """Old files of others: those of lpips (BSD), if the package index is there."""
+    result = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, "lpips==0.1.4"], capture_output=True, text=True)
+    if result.returncode:
+        print("without lpips:", last_line(result))
+        return
+    with zipfile.ZipFile(next(folder.glob("lpips-*.whl"))) as wheel:
+        paths = [wheel.extract(name, folder) for name in wheel.namelist() if name.endswith(".pth")]
+    result = run_torch(TORCH_ARRAYS, *paths)
+    demand(result.returncode == 0 and len(paths) == 6, "torch:", result.stderr, paths)
+    for path in paths:
+        wanted, file = np.load(path + ".npz"), Opened(path)
+        for key in wanted.files:
+            same(numpy_of(file.array(key)), wanted[key], path, key)
+        file.close()
 
 
 def check_torch_files(folder):
@@ -559,7 +602,7 @@ def check_torch_files(folder):
     result = run_torch(TORCH_FILES, folder)
     demand(result.returncode == 0, "torch:", result.stderr)
     wanted = np.load(folder / "wanted.npz")
-    for name in ("whole.pt", "whole.pth"):
+    for name in ("whole.pt", "whole.pth", "old2.pt", "old3.pt", "old4.pt"):
         result = subprocess.run([BUILD / "bin/weber", "convert", folder / name, folder / "back.npz"], capture_output=True, text=True)
         demand(result.returncode == 0, "weber convert:", result.stderr)
         back = np.load(folder / "back.npz")
@@ -569,6 +612,7 @@ def check_torch_files(folder):
     shown = subprocess.run([BUILD / "bin/weber", "show", folder / "whole.pt"], capture_output=True, text=True).stdout
     for line in ("epoch: 3", "half: bf16 (5, 4, 3)", "notes: list of 6", "optimiser: map of 2", "1 shared"):
         demand(line in shown, "weber show does not say", line, "\n" + shown)
+    check_script(folder, wanted)
     result = subprocess.run([BUILD / "bin/weber", "show", folder / "object.pt"], capture_output=True, text=True)
     demand("an object of torch.nn.modules.container.Sequential is not read" in result.stderr, result.stderr)
 
@@ -627,7 +671,7 @@ def check_torch_without_table(folder):
             demand_without_table(folder, name, kind)
 
 
-CHECKS = {"numpy": (check_npy, check_npz, check_safetensors, check_bfloat16, check_ties), "torch": (check_torch, check_torch_recurrent, check_torch_transformer, check_torch_without_table, check_torch_files)}
+CHECKS = {"numpy": (check_npy, check_npz, check_safetensors, check_bfloat16, check_ties), "torch": (check_torch, check_torch_recurrent, check_torch_transformer, check_lpips, check_torch_without_table, check_torch_files)}
 with tempfile.TemporaryDirectory() as name:
     for check in CHECKS[sys.argv[1]]:
         wb.wb_scope_open()

@@ -1,4 +1,4 @@
-/* src/formats/pt.c, pickle.c: what pickles say, tensors over storages, what is refused, damage.
+/* src/formats/pt*.c, pickle.c: what pickles say, tensors over storages, what is refused, damage.
  * Files that PyTorch writes: the stage torch (tests/models). */
 #include "formats/zip_maker.h"
 
@@ -378,6 +378,178 @@ static void damaged_files_are_errors_or_trees(void **state) {
     every_allocation_may_fail(PT, bytes, size);
 }
 
+/* ---- the form before PyTorch 1.6 ---- */
+
+#define MAGIC    "\200\2\212\12\154\374\234\106\371\040\152\250\120\031."
+#define PROTOCOL "\200\2M\351\3."
+#define SYSTEM   "\200\2}X\15\0\0\0little_endian\210s."
+#define OLD      MAGIC PROTOCOL SYSTEM
+#define KEYS                                                                                       \
+    "\200\2]X\1\0\0\0"                                                                             \
+    "0a."
+#define COUNT   "\6\0\0\0\0\0\0\0"
+#define NUMBERS "\0\0\0\0\0\0\200\77\0\0\0\100\0\0\100\100\0\0\200\100\0\0\240\100" /* 0 .. 5 */
+#define ALL     TENSOR(FLOATS, "K\0", "K\2K\3\206", "K\3K\1\206")
+/* elements 1 to 4 of the storage, of which the tensor has the last two */
+#define VIEW                                                                                       \
+    "(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0"                                             \
+    "0X\3\0\0\0cpuK\6(X\1\0\0\0"                                                                   \
+    "1K\1K\4ttQ"
+
+static wb_file *open_old(const char *bytes, size_t size) {
+    write_bytes(PT, (const unsigned char *)bytes, size);
+    return wb_open(test_path);
+}
+
+static void assert_old(const char *bytes, size_t size, int count, const double *values) {
+    wb_file *file = open_old(bytes, size);
+    if (!file) fail_msg("%s", wb_error_message());
+    double have[6];
+    wb_array *x = wb_record_array(file, wb_record_get(wb_file_root(file), "x"));
+    assert_non_null(x);
+    assert_int_equal(wb_count(x), count);
+    assert_int_equal(wb_read(wb_cast(x, WB_F64), have, sizeof *have * (size_t)count), WB_OK);
+    for (int i = 0; i < count; i++) assert_true(have[i] == values[i]);
+    wb_free(file);
+}
+
+static void files_before_the_zip_are_read(void **state) {
+    (void)state;
+    assert_old(P(OLD ONE(ALL) KEYS COUNT NUMBERS), 6, (double[]){0, 1, 2, 3, 4, 5});
+    assert_old(P(OLD ONE(TENSOR(VIEW, "K\2", "K\2\205", "K\1\205")) KEYS COUNT NUMBERS), 2,
+               (double[]){3, 4});
+    assert_old(P(OLD ONE("ctorch._utils\n_rebuild_tensor\n(" FLOATS "K\4K\2\205K\1\205tR")
+                     KEYS COUNT NUMBERS),
+               2, (double[]){4, 5});
+    assert_old(P(OLD "\200\2ccollections\nOrderedDict\n]U\1x" ALL "\206a\205R." KEYS COUNT NUMBERS),
+               6, (double[]){0, 1, 2, 3, 4, 5});
+}
+
+static void faults_of_the_old_form_are_errors(void **state) {
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *message;
+    } rows[] = {
+        {P(MAGIC "\200\2M\352\3." SYSTEM), "its protocol is not 1001"},
+        {P(MAGIC PROTOCOL "\200\2}."), "does not say the order of its bytes"},
+        {P(MAGIC PROTOCOL "\200\2}X\15\0\0\0little_endian\211s."), "little-endian processors"},
+        {P(MAGIC "\200\2cposix\nsystem\n)R."), "posix.system is called, where a plain value"},
+        {P(MAGIC PROTOCOL SYSTEM "\200\2cposix\nsystem\n)R."), "posix.system is called, which"},
+        {P(MAGIC PROTOCOL "\200\2K\1Q."), "something outside of the pickle"},
+        {P(OLD ONE(ALL) "\200\2}."), "the keys of the storages must be a list"},
+        {P(OLD ONE(ALL) "\200\2]."), "the file has no storage \"0\""},
+        {P(OLD ONE(ALL) "\200\2]K\0a."), "the value has no storage of this key"},
+        {P(OLD ONE(ALL) "\200\2]X\1\0\0\0"
+                        "1a." COUNT NUMBERS),
+         "no storage of this key"},
+        {P(OLD ONE(ALL) "\200\2](X\1\0\0\0"
+                        "0X\1\0\0\0"
+                        "0e." COUNT NUMBERS COUNT NUMBERS),
+         "storage \"0\" comes twice"},
+        {P(OLD ONE(ALL) KEYS COUNT), "needs 6 elements of 4 bytes, but the file has 0 bytes left"},
+        {P(OLD ONE(ALL) KEYS "\7\0\0\0\0\0\0\0" NUMBERS), "storage \"0\" has 7 elements, not 6"},
+        {P(OLD "\200\2](" FLOATS STORAGE("FloatStorage", "K\5") "e." KEYS COUNT NUMBERS),
+         "storage \"0\" has two types or sizes"},
+        {P(OLD "\200\2](" FLOATS STORAGE("IntStorage", "K\6") "e." KEYS COUNT NUMBERS),
+         "storage \"0\" has two types or sizes"},
+        {P(OLD ONE(TENSOR(FLOATS, "K\1", "K\6\205", "K\1\205")) KEYS COUNT NUMBERS),
+         "reaches beyond the 6 elements of 0"},
+        {P(OLD ONE(TENSOR(VIEW, "K\3", "K\2\205", "K\1\205")) KEYS COUNT NUMBERS),
+         "reaches beyond the 4 elements"},
+        {P(OLD "\200\2(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0"
+               "0X\3\0\0\0cpuK\6(X\1\0\0\0"
+               "1K\3K\4ttQ." KEYS COUNT NUMBERS),
+         "the view of storage \"0\" is not within its 6 elements"},
+        {P(OLD "\200\2" STORAGE("FloatStorage", "J\377\377\377\377") "." KEYS COUNT NUMBERS),
+         "needs -1 elements"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        write_bytes(PT, (const unsigned char *)rows[i].bytes, rows[i].size);
+        assert_refused(rows[i].message);
+    }
+}
+
+/* Behind the number by which they are recognised. */
+static void damaged_old_files_are_errors_or_trees(void **state) {
+    (void)state;
+    enum { RECOGNISED = 25, NUMBER = sizeof MAGIC - 1 };
+    static char bytes[] = OLD ONE(ALL) KEYS COUNT NUMBERS;
+    static const unsigned char flips[] = {0x01, 0x02, 0x10, 0x20, 0x80, 0xFF};
+    unsigned char *at = (unsigned char *)bytes;
+    const size_t size = sizeof bytes - 1;
+    for (size_t cut = RECOGNISED; cut < size; cut++) assert_false(open_damaged(PT, at, cut));
+    assert_true(open_damaged(PT, at, size));
+    for (size_t i = NUMBER; i < size; i++)
+        for (size_t k = 0; k < sizeof flips; k++) {
+            at[i] ^= flips[k];
+            (void)open_damaged(PT, at, size);
+            at[i] ^= flips[k];
+        }
+    every_allocation_may_fail(PT, bytes, size);
+}
+
+/* ---- TorchScript ---- */
+
+#define OBJECT(name) "c__torch__.m\n" name "\n)\201"
+#define MODULE(name) OBJECT(name) "}"
+
+static wb_file *open_script(const char *data, size_t size, const char *constants,
+                            size_t constants_size) {
+    static zip z;
+    const zip_entry entries[] = {
+        {.name = "s/data.pkl", .data = (const unsigned char *)data, .size = size},
+        {.name = "s/constants.pkl",
+         .data = (const unsigned char *)constants,
+         .size = constants_size},
+        {.name = "s/code/m.py",
+         .data = (const unsigned char *)"\3\0",
+         .size = 0,
+         .stored = 2,
+         .method = 8},
+        {.name = "s/data/0", .data = numbers, .size = sizeof numbers},
+        {.name = "s/constants/0", .data = numbers, .size = sizeof numbers}};
+    put_zip(&z, 5, entries);
+    write_bytes(PT, z.bytes, z.count);
+    return wb_open(test_path);
+}
+
+static void programs_are_their_arrays(void **state) {
+    (void)state;
+    char text[512] = "";
+    wb_file *file = open_script(
+        P("\200\2" MODULE("Net") "(X\10\0\0\0training\210X\2\0\0\0fc" MODULE(
+            "Linear") "X\6\0\0\0weight" ALL "sbX\1\0\0\0nctorch.jit._pickle\nbuild_intlist\n(lK\1"
+                      "a\205Rub."),
+        P("\200\2)."));
+    if (!file) fail_msg("%s", wb_error_message());
+    say(wb_file_root(file), text, sizeof text);
+    assert_string_equal(text, "(fc=(weight=f32 (3, 2)) n=(1) training=true)");
+    wb_free(file);
+}
+
+static void constants_are_the_arrays_of_a_frozen_program(void **state) {
+    (void)state;
+    wb_file *file =
+        open_script(P("\200\2" MODULE("Net") "X\10\0\0\0training\211sb."), P("\200\2" ALL "\205."));
+    if (!file) fail_msg("%s", wb_error_message());
+    assert_values(wb_record_array(file, wb_record_get(wb_file_root(file), "constants.1")), 0, 0, 1,
+                  2, 3, 4, 5);
+    wb_free(file);
+}
+
+static void objects_of_programs_are_modules_alone(void **state) {
+    (void)state;
+    (void)open_script(P("\200\2"
+                        "cposix\nthing\n)\201}b."),
+                      P("\200\2)."));
+    assert_refused("an object of posix.thing is not read");
+    assert_null(open_script(P("\200\2" OBJECT("Net") "K\1b."), P("\200\2).")));
+    wb_clear_error();
+    assert_refused("an object's attributes (__torch__.m.Net) are not read");
+}
+
 int main(void) {
     static test_list tests;
     const struct CMUnitTest all[] = {
@@ -392,6 +564,12 @@ int main(void) {
         TEST(zips_of_another_kind_are_refused),
         TEST(other_names_are_recognised),
         TEST(damaged_files_are_errors_or_trees),
+        TEST(files_before_the_zip_are_read),
+        TEST(faults_of_the_old_form_are_errors),
+        TEST(damaged_old_files_are_errors_or_trees),
+        TEST(programs_are_their_arrays),
+        TEST(constants_are_the_arrays_of_a_frozen_program),
+        TEST(objects_of_programs_are_modules_alone),
     };
     ADD_TESTS(&tests, all);
     return run_test_list("formats/test_pt", &tests, make_folder, remove_folder);

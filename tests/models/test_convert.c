@@ -206,8 +206,6 @@ static const stranger_row strangers[] = {
     {"HDF5", "a.h5", BYTES("\x89HDF\r\n\x1a\n\0\0"), "is an HDF5 file"},
     {"a pickle", "a.pt", BYTES("\x80\x02}q\0."), "is a pickle of Python's"},
     {"a pickle by another name", "a.npz", BYTES("\x80\x04}\x94."), "is a pickle of Python's"},
-    {"TorchScript", "a.pt", BYTES("PK\3\4 script/data/0 ... script/data.pkl script/constants.pkl"),
-     "is a TorchScript file"},
     {"torch.export", "a.npz", BYTES("PK\3\4 exp/data/weights/weight_0 exp/archive_format"),
      "is a program of torch.export"},
     {"Keras", "m.keras", BYTES("PK\3\4 metadata.json config.json model.weights.h5"),
