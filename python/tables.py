@@ -113,6 +113,8 @@ BY_HAND = {
     "wb_plateau_step": "Plateau", "wb_random_state": "random_state", "wb_hook": "hook, by function()", "wb_gradient_check": "derivatives.c",
     "wb_matmul": "@", "wb_dot": "@", "wb_transpose": "x.T, x.mT", "wb_stack_make": "stack", "wb_eye_make": "eye",
     "wb_jacobian": "derivatives.c", "wb_hessian": "derivatives.c", "wb_hessian_diagonal": "derivatives.c",
+    "wb_tokenizer_load": "Tokenizer", "wb_tokenizer_size": "len(tokenizer)", "wb_tokenizer_id": "Tokenizer.id", "wb_tokenizer_token": "Tokenizer.token",
+    "wb_encode_make": "Tokenizer.encode", "wb_decode_make": "Tokenizer.decode",
     "wb_gradient_each": "derivatives.c", "wb_log_to": "log.c",
 }
 
@@ -151,9 +153,6 @@ NOT_FOR_PYTHON = {
         "wb_shuffleobs", "wb_kfolds", "wb_kfolds_stratified", "wb_timeseries_kfolds", "wb_leavepout", "wb_leavepout_folds",
     ],
     "functional and functional_part do it in Python": ["wb_call_with"],
-    "not yet: Python programs have the library tokenizers": [
-        "wb_tokenizer_load", "wb_tokenizer_size", "wb_tokenizer_id", "wb_tokenizer_token", "wb_encode_make", "wb_decode_make",
-    ],
     "parts of load_tree and save_bytes": [
         "wb_open", "wb_file_root", "wb_file_format", "wb_file_size", "wb_file_bytes", "wb_file_metadata", "wb_file_array", "wb_record_kind_of",
         "wb_record_type", "wb_record_count", "wb_record_at", "wb_record_name", "wb_record_get", "wb_record_dtype", "wb_record_ndim", "wb_record_size",

@@ -291,7 +291,7 @@ bool py_is_arrow(PyObject *o);
 wb_array *py_of_arrow(PyObject *o);
 PyObject *py_from_arrow(PyObject *module, PyObject *o);
 
-/* ---- model.c, share.c, log.c, derivatives.c, train.c, data.c, files.c, tools.c ---- */
+/* ---- model.c, share.c, log.c, derivatives.c, train.c, data.c, files.c, tools.c, text.c ---- */
 
 /* The array that a function returns, given to the scope; NULL with the exception kept. Takes over
  * args. */
@@ -309,6 +309,7 @@ bool py_add_log(PyObject *module);
 void py_tell_log(void);
 bool py_add_files(PyObject *module);
 bool py_add_tools(PyObject *module);
+bool py_add_text(PyObject *module);
 
 /* A Layer for a function of Python's: Chain(Dense(2, 3), lambda x: 2 * x). */
 wb_layer *py_function_layer(PyObject *function);

@@ -1,0 +1,66 @@
+"""Tokenizers; tests/text/peers.py compares them with another library's."""
+import gc
+import json
+
+import numpy as np
+import pytest
+
+import weber as wb
+
+FILE = {"model": {"type": "BPE", "vocab": {"h": 0, "e": 1, "l": 2, "o": 3, "Ġ": 4, "he": 5, "ll": 6, "Ã": 7, "©": 8}, "merges": ["l l", "h e"]},
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False}, "decoder": {"type": "ByteLevel"},
+        "added_tokens": [{"id": 9, "content": "<end>", "special": True, "normalized": False}]}
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    (tmp_path / "tokenizer.json").write_text(json.dumps(FILE))
+    try:
+        return wb.Tokenizer(tmp_path)
+    except wb.UnsupportedError as error:
+        pytest.skip(str(error))
+
+
+def test_texts_become_ids_and_back(tokenizer):
+    ids = tokenizer.encode("hello hé<end>")
+    assert ids == [5, 6, 3, 4, 0, 7, 8, 9]
+    assert tokenizer.decode(ids) == "hello hé"
+    assert tokenizer.decode(ids, special=True) == "hello hé<end>"
+    assert tokenizer.decode(np.array(ids[:3])) == "hello"
+    assert tokenizer.decode(wb.array(ids[:3])) == "hello"
+    assert tokenizer.decode([0, 7]) == "h\ufffd" and tokenizer.decode([0, 7], partial=True) == "h"
+    assert tokenizer.encode("") == [] and tokenizer.decode([]) == ""
+    assert tokenizer.decode([99, -1, 10**15, 0]) == "h"
+
+
+def test_tokens_have_names(tokenizer):
+    assert len(tokenizer) == 10
+    assert tokenizer.id("<end>") == 9 and tokenizer.id("x") is None
+    assert tokenizer.token(4) == "Ġ" and tokenizer.token(10) is None and tokenizer.token(-1) is None
+
+
+def test_an_embedding_takes_the_ids(tokenizer):
+    embedding = wb.Embedding(len(tokenizer), 3)
+    assert embedding(wb.array(tokenizer.encode("hello"))).shape == (3, 3)
+
+
+def test_mistakes_are_exceptions(tokenizer, tmp_path):
+    with pytest.raises(wb.FileError, match="cannot be opened"):
+        wb.Tokenizer(tmp_path / "none")
+    (tmp_path / "bad.json").write_text('{"model": {"type": "Own"}}')
+    with pytest.raises(wb.FormatError, match='the model is "Own"'):
+        wb.Tokenizer(str(tmp_path / "bad.json"))
+    for call in (lambda: tokenizer.encode(3), lambda: tokenizer.decode(3), lambda: tokenizer.decode(["a"]), lambda: wb.Tokenizer(),
+                 lambda: tokenizer.encode("a", wrong=1), lambda: tokenizer.id(3)):
+        with pytest.raises(TypeError):
+            call()
+    with pytest.raises(UnicodeEncodeError):
+        tokenizer.encode("\ud800")
+
+
+def test_nothing_is_left(tokenizer, tmp_path):
+    before = wb.live()
+    for _ in range(3):
+        wb.Tokenizer(tmp_path).encode("hello")
+    gc.collect()
+    assert wb.live() == before
