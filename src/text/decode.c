@@ -7,7 +7,7 @@
 static const wb_entry *shown_of(const wb_tokenizer *t, int32_t id, bool with_special,
                                 wb_entry *normalised) {
     const wb_added *added = wb_added_of(t, id);
-    const wb_entry *entry = added ? &added->entry : wb_vocabulary_piece(&t->model.vocabulary, id);
+    const wb_entry *entry = added ? &added->entry : wb_vocabulary_entry(&t->model.vocabulary, id);
     if (added && added->is_normalised) { /* as the library tokenizers shows it */
         *normalised =
             (wb_entry){.text = added->normalised, .bytes = (uint32_t)added->normalised_bytes};
@@ -35,7 +35,7 @@ static bool decode(const wb_tokenizer *t, bool is_partial, wb_pieces *pieces) {
     for (int64_t i = 0; i < t->decoder_count; i++) {
         wb_pieces next = {.count = 0};
         wb_text_step step = t->decoders[i].step;
-        step.only_first = is_partial;
+        step.is_partial = is_partial;
         const bool is_fine = t->decoders[i].run(&step, pieces, &next);
         wb_pieces_release(pieces);
         *pieces = next;
@@ -45,18 +45,12 @@ static bool decode(const wb_tokenizer *t, bool is_partial, wb_pieces *pieces) {
 }
 
 static int64_t give(const wb_decode_desc *d, const wb_text *all) {
-    wb_text valid = {.data = NULL};
-    const size_t open = d->partial && all->size ? wb_unfinished_bytes(all->data, all->size) : 0;
-    wb_put_valid(&valid, all->data, all->size - open);
-    int64_t bytes = (int64_t)valid.size;
-    if (wb_text_status(&valid) != WB_OK) bytes = -1;
-    if (bytes >= 0 && d->text && d->room > 0) {
-        const size_t taken = bytes < d->room ? (size_t)bytes : (size_t)d->room - 1;
-        if (taken) memcpy(d->text, valid.data, taken);
+    if (d->text && d->room > 0) {
+        const size_t taken = (int64_t)all->size < d->room ? all->size : (size_t)d->room - 1;
+        if (taken) memcpy(d->text, all->data, taken);
         d->text[taken] = 0;
     }
-    wb_text_release(&valid);
-    return bytes;
+    return (int64_t)all->size;
 }
 
 int64_t wb_decode_make(const wb_tokenizer *tokenizer, wb_decode_desc desc) {

@@ -13,7 +13,6 @@ static const char *token_of(const wb_pieces *in, int64_t i, size_t *bytes) {
 /* ---- bytes ---- */
 
 static bool run_byte_level(const wb_text_step *step, const wb_pieces *in, wb_pieces *out) {
-    (void)step;
     wb_text all = {.data = NULL};
     for (int64_t i = 0; i < in->count; i++) {
         size_t bytes;
@@ -21,7 +20,8 @@ static bool run_byte_level(const wb_text_step *step, const wb_pieces *in, wb_pie
         if (!wb_byte_level_back(&all, text, bytes)) wb_text_bytes(&all, text, bytes);
     }
     const bool is_fine = wb_text_status(&all) == WB_OK;
-    if (is_fine) wb_text_bytes(&out->text, all.data, all.size); /* made valid at the end */
+    const size_t open = step->is_partial && all.size ? wb_unfinished_bytes(all.data, all.size) : 0;
+    if (is_fine && all.size) wb_put_valid(&out->text, all.data, all.size - open);
     wb_text_release(&all);
     return is_fine && wb_pieces_add_token(out, 0);
 }
@@ -35,15 +35,15 @@ static int byte_of(const char *text, size_t bytes) {
     return digits[0] != ' ' && digits[0] != '-' && *end == 0 ? (int)byte : -1;
 }
 
-/* Bytes that are a text; else U+FFFD for each of them. At the end of what is still to come they
- * stay as they are. */
-static bool add_run(wb_pieces *out, const wb_text *run, bool is_end) {
+/* Bytes that are a text; else U+FFFD for each of them. Those of a character that may still be
+ * completed, because more will follow, are left out. */
+static bool add_run(wb_pieces *out, const wb_text *run, bool is_partial) {
     const int64_t begin = (int64_t)out->text.size;
-    const int64_t fault = run->size ? wb_utf8_fault(run->data, run->size) : -1;
     if (!run->size) return true;
-    const size_t open = wb_unfinished_bytes(run->data, run->size);
-    if (fault < 0 || (is_end && (size_t)fault + open == run->size && open))
-        wb_text_bytes(&out->text, run->data, run->size);
+    const int64_t fault = wb_utf8_fault(run->data, run->size);
+    const size_t open = is_partial ? wb_unfinished_bytes(run->data, run->size) : 0;
+    if (fault < 0 || (open && (size_t)fault + open == run->size))
+        wb_text_bytes(&out->text, run->data, run->size - open);
     else
         for (size_t i = 0; i < run->size; i++) wb_text_put(&out->text, "\xEF\xBF\xBD");
     return wb_pieces_add_token(out, begin);
@@ -66,7 +66,7 @@ static bool run_byte_fallback(const wb_text_step *step, const wb_pieces *in, wb_
         wb_text_bytes(&out->text, text, bytes);
         is_fine = is_fine && wb_pieces_add_token(out, begin);
     }
-    is_fine = is_fine && add_run(out, &run, step->only_first);
+    is_fine = is_fine && add_run(out, &run, step->is_partial);
     is_fine = is_fine && wb_text_status(&run) == WB_OK;
     wb_text_release(&run);
     return is_fine;

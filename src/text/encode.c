@@ -38,22 +38,13 @@ static size_t spaces_at(const wb_unicode *unicode, const char *text, size_t byte
     return end - at;
 }
 
-/* The longest added token that the text has here; of those of one kind, in normalised text or
- * not. */
+/* The longest added token that the text has here. */
 static const wb_added *added_at(const wb_tokenizer *t, bool is_normalised, const char *text,
                                 size_t left, size_t *bytes) {
-    const wb_added *best = NULL;
-    *bytes = 0;
-    for (int64_t i = 0; i < t->added_count; i++) {
-        const wb_added *one = &t->added[i];
-        const char *content = is_normalised ? one->normalised : one->entry.text;
-        const size_t length = is_normalised ? one->normalised_bytes : one->entry.bytes;
-        if (one->is_normalised != is_normalised || length <= *bytes || length > left ||
-            *content != *text || memcmp(content, text, length) != 0)
-            continue;
-        best = one, *bytes = length;
-    }
-    return best;
+    int32_t id = -1;
+    if (!t->begins[(unsigned char)*text]) return NULL;
+    *bytes = wb_vocabulary_longest(is_normalised ? &t->normal : &t->plain, "", text, left, &id);
+    return *bytes ? &t->added[INT32_MAX - id] : NULL;
 }
 
 static bool stands_alone(const wb_unicode *unicode, const char *text, size_t bytes, size_t begin,
@@ -73,9 +64,7 @@ bool wb_added_split(const wb_tokenizer *t, bool is_normalised, const char *text,
     const wb_unicode *unicode = &t->unicode;
     size_t done = 0, length;
     for (size_t at = 0; at < bytes;) {
-        const wb_added *added = t->begins[(unsigned char)text[at]]
-                                    ? added_at(t, is_normalised, text + at, bytes - at, &length)
-                                    : NULL;
+        const wb_added *added = added_at(t, is_normalised, text + at, bytes - at, &length);
         if (!added) {
             at++;
             continue;

@@ -33,15 +33,17 @@ static wb_status read_bool(const reader *r, const char *name, bool *value) {
 
 /* ---- vocabularies ---- */
 
-static wb_status put_entry(const reader *r, wb_entry *entry, const char *text, size_t bytes,
-                           int64_t id) {
+static wb_status put_entry(const reader *r, const wb_json *place, wb_entry *entry, const char *text,
+                           size_t bytes, int64_t id) {
+    if (bytes > WB_TOKEN_BYTES)
+        return wb_json_fault(r->file, place, "a token may have at most %d bytes", WB_TOKEN_BYTES);
     const char *copy = wb_arena_text(r->arena, text, bytes);
     if (!copy) return WB_ERROR_MEMORY;
     *entry = (wb_entry){.text = copy, .bytes = (uint32_t)bytes, .id = (int32_t)id};
     return WB_OK;
 }
 
-/* {"piece": id, ...} */
+/* {"token": id, ...} */
 static wb_status read_map(const reader *r, const wb_json *vocabulary) {
     wb_vocabulary *v = &r->model->vocabulary;
     for (int64_t i = 0; i < vocabulary->count; i++) {
@@ -49,14 +51,15 @@ static wb_status read_map(const reader *r, const wb_json *vocabulary) {
         int64_t id;
         if (!wb_json_integer(item, &id) || id < 0 || id > INT32_MAX)
             return wb_json_fault(r->file, item, "an id must be an integer from 0 to 2^31 - 1");
-        const wb_status status = put_entry(r, &v->entries[i], item->name, item->name_bytes, id);
+        const wb_status status =
+            put_entry(r, item, &v->entries[i], item->name, item->name_bytes, id);
         if (status != WB_OK) return status;
         v->count = i + 1;
     }
     return WB_OK;
 }
 
-/* [["piece", score], ...], whose ids are their places */
+/* [["token", score], ...], whose ids are their places */
 static wb_status read_scores(const reader *r, const wb_json *vocabulary) {
     wb_vocabulary *v = &r->model->vocabulary;
     double least = 0;
@@ -65,9 +68,10 @@ static wb_status read_scores(const reader *r, const wb_json *vocabulary) {
         double score;
         if (item->kind != WB_JSON_LIST || item->count != 2 || item->items[0].kind != WB_JSON_TEXT ||
             !wb_json_number(&item->items[1], &score))
-            return wb_json_fault(r->file, item, "a piece and its score are expected");
+            return wb_json_fault(r->file, item, "a token and its score are expected");
         const wb_json *text = &item->items[0];
-        const wb_status status = put_entry(r, &v->entries[i], text->text, (size_t)text->count, i);
+        const wb_status status =
+            put_entry(r, item, &v->entries[i], text->text, (size_t)text->count, i);
         if (status != WB_OK) return status;
         v->entries[i].score = score;
         v->count = i + 1;
@@ -140,7 +144,7 @@ static wb_status read_merge(const reader *r, const wb_json *item, wb_text *joine
     const char *left, *right;
     size_t left_bytes, right_bytes;
     if (!halves_of(item, &left, &left_bytes, &right, &right_bytes))
-        return wb_json_fault(r->file, item, "a merge must be two pieces");
+        return wb_json_fault(r->file, item, "a merge must be two tokens");
     const size_t prefix = r->model->prefix ? strlen(r->model->prefix) : 0;
     joined->size = 0;
     wb_text_bytes(joined, left, left_bytes);
@@ -233,7 +237,7 @@ static wb_status read_unigram(const reader *r) {
     if (status != WB_OK) return status;
     if (unknown && unknown->kind != WB_JSON_NULL &&
         (!wb_json_integer(unknown, &id) || id < 0 || id >= model->vocabulary.count))
-        return wb_json_fault(r->file, unknown, "unk_id must be the place of a piece");
+        return wb_json_fault(r->file, unknown, "unk_id must be the place of a token");
     model->unknown = (int32_t)id;
     return WB_OK;
 }

@@ -17,7 +17,7 @@ enum {
     UTF = 0x80000,
     NO_UTF_CHECK = 0x40000000,
     NO_MATCH = -1,
-    LEAST_STEPS = 1000000, /* of one search: (a+)+$ ends */
+    LEAST_STEPS = 100000, /* of one search: (a+)+$ ends */
     STEPS_OF_A_BYTE = 20,
     MOST_KIBIBYTES = 64 << 10
 };

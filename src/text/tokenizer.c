@@ -18,6 +18,8 @@ static void tokenizer_free(void *object) {
     wb_release(t->decoders);
     wb_release(t->added);
     wb_vocabulary_release(&t->added_texts);
+    wb_vocabulary_release(&t->plain);
+    wb_vocabulary_release(&t->normal);
     wb_regex_library_close(&t->regexes);
     wb_unicode_close(&t->unicode);
     wb_arena_release(&t->arena);
@@ -52,6 +54,8 @@ static wb_status read_added(wb_tokenizer *t, const wb_json *json, wb_added *adde
     const wb_json *given = wb_json_get(json, "id");
     wb_status status = wb_member_text(t, json, "content", &added->entry.text, &bytes);
     if (status != WB_OK) return status;
+    if (bytes > WB_TOKEN_BYTES)
+        return wb_json_fault(t->file, json, "a token may have at most %d bytes", WB_TOKEN_BYTES);
     added->entry.bytes = (uint32_t)bytes;
     added->entry.id = wb_vocabulary_id(&t->model.vocabulary, added->entry.text, bytes);
     if (!wb_json_integer(given, &id) || id < 0 || id > INT32_MAX)
@@ -79,17 +83,33 @@ static int by_id(const void *a, const void *b) {
     return (left->entry.id > right->entry.id) - (left->entry.id < right->entry.id);
 }
 
+static bool room_for(wb_vocabulary *v, int64_t count) {
+    v->entries = wb_alloc_list(count + 1, sizeof *v->entries);
+    return v->entries;
+}
+
+static void put(wb_vocabulary *v, const char *text, size_t bytes, int64_t place) {
+    v->entries[v->count++] =
+        (wb_entry){.text = text, .bytes = (uint32_t)bytes, .id = INT32_MAX - (int32_t)place};
+}
+
 static wb_status sort_added(wb_tokenizer *t) {
-    wb_vocabulary *texts = &t->added_texts;
-    if (t->added_count) qsort(t->added, (size_t)t->added_count, sizeof *t->added, by_id);
-    texts->entries = wb_alloc_list(t->added_count + 1, sizeof *texts->entries);
-    if (!texts->entries) return WB_ERROR_MEMORY;
-    for (int64_t i = 0; i < t->added_count; i++) {
-        texts->entries[i] = t->added[i].entry;
-        texts->entries[i].id = (int32_t)i;
+    const int64_t count = t->added_count;
+    if (count) qsort(t->added, (size_t)count, sizeof *t->added, by_id);
+    if (!room_for(&t->added_texts, count) || !room_for(&t->plain, count) ||
+        !room_for(&t->normal, count))
+        return WB_ERROR_MEMORY;
+    for (int64_t i = 0; i < count; i++) {
+        const wb_added *one = &t->added[i];
+        put(&t->added_texts, one->entry.text, one->entry.bytes, i);
+        if (!one->is_normalised)
+            put(&t->plain, one->entry.text, one->entry.bytes, i);
+        else if (one->normalised_bytes)
+            put(&t->normal, one->normalised, one->normalised_bytes, i);
     }
-    texts->count = t->added_count;
-    return wb_vocabulary_sort(texts) ? WB_OK : WB_ERROR_MEMORY;
+    const bool is_fine = wb_vocabulary_sort(&t->added_texts) && wb_vocabulary_sort(&t->plain) &&
+                         wb_vocabulary_sort(&t->normal);
+    return is_fine ? WB_OK : WB_ERROR_MEMORY;
 }
 
 const wb_added *wb_added_of(const wb_tokenizer *t, int32_t id) {
@@ -105,8 +125,8 @@ const wb_added *wb_added_of(const wb_tokenizer *t, int32_t id) {
 }
 
 const wb_added *wb_added_named(const wb_tokenizer *t, const char *text, size_t bytes) {
-    const int32_t place = wb_vocabulary_id(&t->added_texts, text, bytes);
-    return place < 0 ? NULL : &t->added[place];
+    const int32_t id = wb_vocabulary_id(&t->added_texts, text, bytes);
+    return id < 0 ? NULL : &t->added[INT32_MAX - id];
 }
 
 static wb_status read_all_added(wb_tokenizer *t, const wb_json *json) {
@@ -199,6 +219,6 @@ const char *wb_tokenizer_token(const wb_tokenizer *tokenizer, int32_t id) {
     if (!wb_tokenizer_check("wb_tokenizer_token", tokenizer)) return NULL;
     const wb_added *added = wb_added_of(tokenizer, id);
     if (added) return added->entry.text;
-    const wb_entry *entry = wb_vocabulary_piece(&tokenizer->model.vocabulary, id);
+    const wb_entry *entry = wb_vocabulary_entry(&tokenizer->model.vocabulary, id);
     return entry ? entry->text : NULL;
 }

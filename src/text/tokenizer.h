@@ -43,6 +43,8 @@ typedef struct wb_entry {
     double score; /* Unigram */
 } wb_entry;
 
+enum { WB_TOKEN_BYTES = 4096 }; /* longer tokens are refused: a search may take as many steps */
+
 typedef struct wb_vocabulary {
     wb_entry *entries; /* in the order of their bytes */
     int64_t count;
@@ -51,14 +53,17 @@ typedef struct wb_vocabulary {
 
 /* Sorts what was put into entries. */
 bool wb_vocabulary_sort(wb_vocabulary *vocabulary);
-/* The id of a piece, or -1. */
+/* The id of a token, or -1. */
 int32_t wb_vocabulary_id(const wb_vocabulary *vocabulary, const char *text, size_t bytes);
-/* The piece of an id, or NULL. */
-const wb_entry *wb_vocabulary_piece(const wb_vocabulary *vocabulary, int32_t id);
+/* The token of an id, or NULL. */
+const wb_entry *wb_vocabulary_entry(const wb_vocabulary *vocabulary, int32_t id);
 /* Narrows the range [*begin, *end) of entries, which begin with the same `at` bytes, to those whose
  * next byte is c. */
 void wb_vocabulary_narrow(const wb_vocabulary *vocabulary, int64_t *begin, int64_t *end, size_t at,
                           unsigned char c);
+/* The longest token that `prefix` and the text begin with: its bytes of the text, or 0. */
+size_t wb_vocabulary_longest(const wb_vocabulary *vocabulary, const char *prefix, const char *text,
+                             size_t bytes, int32_t *id);
 void wb_vocabulary_release(wb_vocabulary *vocabulary);
 
 /* ---- models ---- */
@@ -125,6 +130,7 @@ struct wb_text_step {
     wb_behaviour behaviour;
     bool (*is_character)(const wb_unicode *unicode, uint32_t code); /* what a splitter looks for */
     int form;                                                       /* of wb_unicode_normalise */
+    bool is_partial; /* of a decoder: more ids will follow */
     bool is_inverted, adds_prefix, only_first, splits, cleans, spaces_chinese, strips, lowers;
     int64_t begin, end; /* Strip: at most so many characters */
 };
@@ -208,8 +214,11 @@ struct wb_tokenizer {
     wb_token_model model;
     wb_added *added; /* in the order of their ids */
     int64_t added_count;
-    wb_vocabulary added_texts; /* whose ids are places in `added` */
-    bool begins[256];          /* whether an added token begins with this byte */
+    wb_vocabulary added_texts; /* of all of them */
+    /* What is looked for in the text as it is, and in normalised text. Ids are INT32_MAX - places,
+     * so that of equal ones the first counts. */
+    wb_vocabulary plain, normal;
+    bool begins[256]; /* whether an added token begins with this byte */
     wb_steps normalisers, splitters;
     wb_ids template; /* -1: where the text's ids belong; empty: they stand alone */
     wb_decoder *decoders;

@@ -1,4 +1,4 @@
-/* Pieces in the order of their bytes: no choice of pieces makes a search slow, as it would with a
+/* Tokens in the order of their bytes: no choice of tokens makes a search slow, as it would with a
  * hash table. */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ static int compare(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
     return order ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
 }
 
-/* Of equal pieces, which Unigram's list may have, the last one counts: it comes first here. */
+/* Of equal tokens, which Unigram's list may have, the last one counts: it comes first here. */
 static int by_text(const void *a, const void *b) {
     const wb_entry *left = a, *right = b;
     const int order = compare(left->text, left->bytes, right->text, right->bytes);
@@ -56,7 +56,7 @@ int32_t wb_vocabulary_id(const wb_vocabulary *vocabulary, const char *text, size
     return compare(found->text, found->bytes, text, bytes) == 0 ? found->id : -1;
 }
 
-const wb_entry *wb_vocabulary_piece(const wb_vocabulary *vocabulary, int32_t id) {
+const wb_entry *wb_vocabulary_entry(const wb_vocabulary *vocabulary, int32_t id) {
     int64_t begin = 0, end = vocabulary->count;
     while (begin < end) {
         const int64_t middle = (begin + end) / 2;
@@ -89,6 +89,22 @@ void wb_vocabulary_narrow(const wb_vocabulary *vocabulary, int64_t *begin, int64
                           unsigned char c) {
     *begin = first_from(vocabulary, *begin, *end, at, c);
     *end = first_from(vocabulary, *begin, *end, at, c + 1);
+}
+
+size_t wb_vocabulary_longest(const wb_vocabulary *vocabulary, const char *prefix, const char *text,
+                             size_t bytes, int32_t *id) {
+    const size_t before = strlen(prefix);
+    int64_t begin = 0, end = vocabulary->count;
+    size_t found = 0;
+    for (size_t i = 0; i < before + bytes; i++) {
+        const char c = i < before ? prefix[i] : text[i - before];
+        wb_vocabulary_narrow(vocabulary, &begin, &end, i, (unsigned char)c);
+        if (begin == end) break;
+        if (i < before || vocabulary->entries[begin].bytes != i + 1) continue;
+        found = i + 1 - before;
+        *id = vocabulary->entries[begin].id;
+    }
+    return found;
 }
 
 void wb_vocabulary_release(wb_vocabulary *vocabulary) {

@@ -11,24 +11,6 @@ static int64_t characters_in(const char *text, size_t bytes) {
     return count;
 }
 
-/* The longest entry that the text begins with: its bytes of the text, or 0. */
-static size_t longest(const wb_token_model *model, const char *prefix, const char *text,
-                      size_t bytes, int32_t *id) {
-    const wb_vocabulary *vocabulary = &model->vocabulary;
-    const size_t before = strlen(prefix);
-    int64_t begin = 0, end = vocabulary->count;
-    size_t found = 0;
-    for (size_t i = 0; i < before + bytes; i++) {
-        const char c = i < before ? prefix[i] : text[i - before];
-        wb_vocabulary_narrow(vocabulary, &begin, &end, i, (unsigned char)c);
-        if (begin == end) break;
-        if (i < before || vocabulary->entries[begin].bytes != i + 1) continue;
-        found = i + 1 - before;
-        *id = vocabulary->entries[begin].id;
-    }
-    return found;
-}
-
 bool wb_wordpiece_encode(const wb_token_model *model, const char *text, size_t bytes, wb_ids *out) {
     const int64_t count = out->count;
     const bool is_short = characters_in(text, bytes) <= model->most_characters;
@@ -36,7 +18,8 @@ bool wb_wordpiece_encode(const wb_token_model *model, const char *text, size_t b
     while (is_short && at < bytes) {
         int32_t id = -1;
         const char *prefix = at && model->prefix ? model->prefix : "";
-        const size_t length = longest(model, prefix, text + at, bytes - at, &id);
+        const size_t length =
+            wb_vocabulary_longest(&model->vocabulary, prefix, text + at, bytes - at, &id);
         if (!length) break;
         if (!wb_ids_add(out, id)) return false;
         at += length;
