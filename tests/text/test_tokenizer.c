@@ -173,6 +173,35 @@ static void the_best_sum_of_scores_wins(void **state) {
     wb_free(t);
 }
 
+/* Each decoder gives valid UTF-8 to the next one. */
+static void decoders_in_a_row_read_characters(void **state) {
+    (void)state;
+    wb_tokenizer *t = load(
+        "{'model': {'type': 'BPE', 'vocab': {'h': 0, 'Ã': 1, 'ð': 2}, 'merges': []}, 'decoder': {"
+        "'type': 'Sequence', 'decoders': [{'type': 'ByteLevel'}, {'type': 'ByteLevel'}, {'type': "
+        "'Replace', 'pattern': {'Regex': '[^h]'}, 'content': '?'}]}}");
+    assert_string_equal(DECODED(t, 0, 2), "h?");
+    assert_string_equal(DECODED(t, 1, 0, 2), "?h?");
+    assert_string_equal(PARTIAL(t, 0, 2), "h");
+    wb_free(t);
+}
+
+/* The first of two that are equal once they are normalised, and the longer of two. */
+static void added_tokens_have_an_order(void **state) {
+    (void)state;
+    wb_tokenizer *t =
+        load("{'model': {'type': 'BPE', 'vocab': {'a': 0}, 'merges': []}, 'normalizer': {'type': "
+             "'Strip'}, "
+             "'added_tokens': [{'id': 7, 'content': ' xy'}, {'id': 5, 'content': 'xy '}, {'id': 6, "
+             "'content': 'xyz', 'normalized': true}, {'id': 8, 'content': 'q', 'normalized': "
+             "false}, {'id':"
+             " 9, 'content': 'qq', 'normalized': false}]}");
+    assert_string_equal(encoded(t, "aqqa"), "0 9 0");
+    assert_string_equal(encoded(t, "qqq"), "9 8");
+    assert_string_equal(encoded(t, "xy xyz"), "5 6");
+    wb_free(t);
+}
+
 /* ---- what is refused ---- */
 
 #define BPE "'model': {'type': 'BPE', 'vocab': {'a': 0}, 'merges': []}"
@@ -312,6 +341,18 @@ static void a_search_that_would_take_for_ever_is_given_up(void **state) {
     wb_free(t);
 }
 
+static void long_tokens_are_refused(void **state) {
+    (void)state;
+    enum { LENGTH = 4097 };
+    static char text[LENGTH + 200];
+    const size_t used =
+        (size_t)sprintf(text, "{'model': {'type': 'BPE', 'merges': [], 'vocab': {'");
+    memset(text + used, 'a', LENGTH);
+    (void)sprintf(text + used + LENGTH, "': 0}}}");
+    assert_null(wb_tokenizer_load(file_of(text)));
+    assert_error(WB_ERROR_FORMAT, "a token may have at most 4096 bytes");
+}
+
 static void a_long_piece_takes_no_square_of_its_length(void **state) {
     (void)state;
     enum { LENGTH = 1 << 18 };
@@ -368,8 +409,11 @@ int main(void) {
         TEST(unknown_characters_become_bytes),
         TEST(words_are_made_of_pieces),
         TEST(the_best_sum_of_scores_wins),
+        TEST(decoders_in_a_row_read_characters),
+        TEST(added_tokens_have_an_order),
         TEST(arguments_are_checked),
         TEST(a_search_that_would_take_for_ever_is_given_up),
+        TEST(long_tokens_are_refused),
         TEST(a_long_piece_takes_no_square_of_its_length),
         TEST(allocations_that_fail_are_errors),
     };
