@@ -106,6 +106,8 @@ static const char *text_stranger(const wb_mapping *map) {
         return HTML;
     if (is_xml) return has(map->bytes, size, "<html") ? HTML : "an XML file, which has no arrays";
     if (at == size || *text != '{') return NULL;
+    if (has(map->bytes, size, "\"added_tokens\"") && has(map->bytes, size, "\"vocab\""))
+        return "a tokenizer, which has no arrays; wb_tokenizer_load reads it";
     return has(map->bytes, size, "\"weight_map\"")
                ? "the index of a model in several safetensors files, which it names: open those"
                : "a JSON file, which has no arrays";

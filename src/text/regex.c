@@ -17,6 +17,8 @@ enum {
     UTF = 0x80000,
     NO_UTF_CHECK = 0x40000000,
     NO_MATCH = -1,
+    NO_MEMORY = -48,
+    NO_MEMORY_TO_COMPILE = 121,
     LEAST_STEPS = 100000, /* of one search: (a+)+$ ends */
     STEPS_OF_A_BYTE = 20,
     MOST_KIBIBYTES = 64 << 10
@@ -142,7 +144,8 @@ static void *compile(const wb_regex_library *library, const char *pattern, size_
         why = message;
     }
     if (!code && wb_text_status(&text) == WB_OK)
-        (void)wb_fail(WB_ERROR_FORMAT, "the regular expression \"%.*s\" cannot be used: %s",
+        (void)wb_fail(error == NO_MEMORY_TO_COMPILE ? WB_ERROR_MEMORY : WB_ERROR_FORMAT,
+                      "the regular expression \"%.*s\" cannot be used: %s",
                       bytes > 200 ? 200 : (int)bytes, pattern, why);
     wb_text_release(&text);
     return code;
@@ -199,7 +202,8 @@ bool wb_regex_find(const wb_regex *regex, wb_match *match, const char *text, siz
     if (found == NO_MATCH) return *end = 0, false;
     char why[160] = "it moves its own beginning by \\K";
     if (found < 0) (void)library->error_message(found, (uint8_t *)why, sizeof why);
-    (void)wb_fail(WB_ERROR_FORMAT, "a regular expression of the tokenizer was given up: %s", why);
+    (void)wb_fail(found == NO_MEMORY ? WB_ERROR_MEMORY : WB_ERROR_FORMAT,
+                  "a regular expression of the tokenizer was given up: %s", why);
     return false;
 }
 

@@ -53,8 +53,9 @@ wb_status wb_member_bool(const wb_tokenizer *t, const wb_json *json, const char 
                          wb_json_noun(given));
 }
 
-/* Puts the place of the file in front of an error that knows none. */
-static wb_status at_place(const wb_tokenizer *t, const wb_json *json, uint64_t since) {
+wb_status wb_error_at(const wb_tokenizer *t, const wb_json *json, uint64_t since) {
+    const char *path = t->file->path;
+    if (strncmp(wb_error_text(), path, strlen(path)) == 0) return wb_error_status();
     return wb_error_prefix(since, "%s, offset %lld: ", t->file->path, (long long)json->offset);
 }
 
@@ -72,7 +73,7 @@ wb_status wb_pattern_read(wb_tokenizer *t, const wb_json *json, const wb_json *p
     if (!step->text) return WB_ERROR_MEMORY;
     if (!regex) return WB_OK;
     step->regex = wb_regex_new(&t->regexes, given->text, (size_t)given->count);
-    return step->regex ? WB_OK : at_place(t, given, since);
+    return step->regex ? WB_OK : wb_error_at(t, given, since);
 }
 
 static wb_status read_one(wb_tokenizer *t, wb_steps *steps, const wb_json *json, const char *what,
@@ -87,7 +88,7 @@ static wb_status read_one(wb_tokenizer *t, wb_steps *steps, const wb_json *json,
         if (!WB_GROW(steps->steps, steps->count, steps->capacity)) return WB_ERROR_MEMORY;
         wb_text_step step = {.tokenizer = t};
         const wb_status status = kinds[i].read(t, json, &step);
-        if (status == WB_ERROR_UNSUPPORTED) return at_place(t, json, since);
+        if (status == WB_ERROR_UNSUPPORTED) return wb_error_at(t, json, since);
         if (status == WB_OK && step.run) steps->steps[steps->count++] = step;
         return status;
     }

@@ -70,7 +70,9 @@ static wb_status read_added(wb_tokenizer *t, const wb_json *json, wb_added *adde
     if (status == WB_OK) status = wb_member_bool(t, json, "rstrip", false, &added->strips_right);
     if (status == WB_OK)
         status = wb_member_bool(t, json, "normalized", true, &added->is_normalised);
-    if (status == WB_OK && added->is_single_word) status = wb_unicode_open(&t->unicode);
+    const uint64_t since = wb_error_count();
+    if (status == WB_OK && added->is_single_word && wb_unicode_open(&t->unicode) != WB_OK)
+        status = wb_error_at(t, json, since);
     if (status == WB_OK && added->is_normalised) status = normalise_added(t, added);
     if (status != WB_OK) return status;
     const char *begin = added->is_normalised ? added->normalised : added->entry.text;

@@ -172,6 +172,9 @@ wb_status wb_member_bool(const wb_tokenizer *t, const wb_json *json, const char 
 wb_status wb_charsmap_read(wb_tokenizer *t, const wb_json *json, wb_text_step *step);
 bool wb_charsmap_run(const wb_text_step *step, const char *text, size_t bytes, wb_text *out);
 
+/* Puts the place in the file in front of the pending error, if it has none yet. */
+wb_status wb_error_at(const wb_tokenizer *t, const wb_json *json, uint64_t since);
+
 /* The first match at or behind `at`, or false with *end = -1 after a failure. */
 bool wb_step_find(const wb_text_step *step, wb_match *match, const char *text, size_t bytes,
                   size_t at, int64_t *begin, int64_t *end);

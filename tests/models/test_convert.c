@@ -222,6 +222,8 @@ static const stranger_row strangers[] = {
     {"the index of several files", "model.safetensors.index.json",
      BYTES("{\"metadata\": {}, \"weight_map\": {\"w\": \"1.safetensors\"}}"),
      "is the index of a model in several safetensors files, which it names: open those"},
+    {"a tokenizer", "tokenizer.json", BYTES("{\"added_tokens\": [], \"model\": {\"vocab\": {}}}"),
+     "is a tokenizer"},
     {"another JSON file", "config.json", BYTES("{\"layers\": 3}"), "is a JSON file"},
     {"what gzip made", "x.npy.gz", BYTES("\x1f\x8b\x08\0\0\0\0\0"),
      "is compressed by gzip; unpack it by gunzip first"},
