@@ -14,7 +14,8 @@
  *     parameters.h    parameters as a vector or a tree  distributed.h   several processes
  *     watch.h         what layers give, by path         error.h         errors and the log
  *     losses.h        losses                            context.h       contexts of threads
- *     vision.h        known models of images            text.h          texts into tokens
+ *     language.h      known models of language          text.h          texts into tokens
+ *     vision.h        known models of images
  *
  * From C++ (17 or later): macros that take settings or lists, such as wb_dense and wb_chain, are
  * for C (those with settings work in C++20, too: weber/desc.h). Each of them calls a function whose
@@ -41,6 +42,7 @@
 #include "weber/error.h"
 #include "weber/gradient.h"
 #include "weber/initialisers.h"
+#include "weber/language.h"
 #include "weber/layers.h"
 #include "weber/losses.h"
 #include "weber/metrics.h"

@@ -12,6 +12,9 @@
 #define WB_DEFAULTS_adaptive_pool
 #define WB_DEFAULTS_attention .heads = 1,
 #define WB_DEFAULTS_batchnorm .momentum = 0.1, .affine = true, .track_stats = true,
+#define WB_DEFAULTS_bert                                                                           \
+    .vocabulary = 30522, .positions = 512, .types = 2, .features = 768, .layers = 12,              \
+    .heads = 12, .eps = 1e-12,
 #define WB_DEFAULTS_bilinear .bias = true,
 #define WB_DEFAULTS_clip_grad .delta = 10,
 #define WB_DEFAULTS_clip_norm .omega = 10, .p = 2,
@@ -34,7 +37,11 @@
 #define WB_DEFAULTS_evaluate .k = 5, .ignore = INT64_MIN, .threshold = 0.5,
 #define WB_DEFAULTS_fn_with
 #define WB_DEFAULTS_function
+#define WB_DEFAULTS_generate .temperature = 1, .top_p = 1, .repetition = 1, .end = -1,
 #define WB_DEFAULTS_get_device
+#define WB_DEFAULTS_gpt2                                                                           \
+    .vocabulary = 50257, .positions = 1024, .features = 768, .layers = 12, .heads = 12,            \
+    .tied = true, .head = true,
 #define WB_DEFAULTS_gpu_device
 #define WB_DEFAULTS_grid_sample .align_corners = true,
 #define WB_DEFAULTS_groupnorm .affine = true,
@@ -43,6 +50,7 @@
 #define WB_DEFAULTS_lamb .eta = 0.001, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6,
 #define WB_DEFAULTS_layernorm .affine = true, .bias = true,
 #define WB_DEFAULTS_lion .eta = 0.001, .beta1 = 0.9, .beta2 = 0.99,
+#define WB_DEFAULTS_llama .rotary = 10000, .head = true,
 #define WB_DEFAULTS_load
 #define WB_DEFAULTS_load_from
 #define WB_DEFAULTS_loader .batchsize = 1, .background = true,
@@ -81,6 +89,7 @@
 #define WB_DEFAULTS_sign_decay .lambda = 1e-3,
 #define WB_DEFAULTS_split
 #define WB_DEFAULTS_to
+#define WB_DEFAULTS_token_embedding .types = 2,
 #define WB_DEFAULTS_train                                                                          \
     .epochs = 1, .keep = 3, .metrics = WB_NOT_GIVEN_(wb_evaluate_desc),                            \
     .plateau = WB_NOT_GIVEN_(wb_plateau),

@@ -51,6 +51,25 @@ typedef struct wb_position_embedding_desc {
     WB_MAKE(wb_position_embedding_make, position_embedding, __VA_ARGS__)
 WB_API wb_layer *wb_position_embedding_make(wb_position_embedding_desc desc);
 
+typedef struct wb_token_embedding_desc {
+    WB_START_MEMBER;
+    int64_t in, out;             /* words and features; required */
+    int64_t positions;           /* the longest text; required */
+    int64_t types WB_DEFAULT(2); /* of words */
+    double dropout;              /* in training; default 0 */
+    double eps;                  /* of the norm; default 1e-5 */
+    wb_init *init;               /* default: those of Embedding and PositionEmbedding */
+    wb_dtype dtype;
+} wb_token_embedding_desc;
+
+/* y = dropout(norm(words(x) + types(t) + positions)), as in BERT (Devlin et al. 2018): Embeddings
+ * `words` and `types`, a PositionEmbedding `positions`, a LayerNorm and a Dropout. x (length, ...)
+ * of integers, y (out, length, ...). wb_apply_many takes x, then t, integers with x's sizes
+ * (without them all are 0), then a mask, bool with x's sizes, false where a text has ended; the
+ * mask is returned after y, as the attention of blocks takes it. */
+#define wb_token_embedding(...) WB_MAKE(wb_token_embedding_make, token_embedding, __VA_ARGS__)
+WB_API wb_layer *wb_token_embedding_make(wb_token_embedding_desc desc);
+
 /* Fixed positions: y = x + the columns of wb_sinusoidal, one for each position (weber/ops.h;
  * Vaswani et al. 2017; Lux). x and y (features, length, ...); features even, at least 4. */
 WB_API wb_layer *wb_sinusoidal_positions(void);

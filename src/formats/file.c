@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "device/buffer.h"
 #include "formats/format.h"
+#include "formats/index.h"
 
 /* ---- lifetime ---- */
 
@@ -33,6 +34,8 @@ static void file_free(void *object) {
     if (__atomic_sub_fetch(&file->refs, 1, __ATOMIC_ACQ_REL) > 0) return;
     for (int64_t i = 0; i < file->held_count; i++) wb_unhold(file->held[i]);
     wb_release(file->held);
+    for (int64_t i = 0; i < file->shard_count; i++) wb_free(file->shards[i]);
+    wb_release(file->shards);
     unmap(file);
     wb_arena_release(&file->arena);
     wb_release(file->path);
@@ -102,9 +105,14 @@ wb_file *wb_file_mapped(const char *path) {
 /* Records take a few times the file's size at most: they stand for bytes in it. */
 enum { MOST_BYTES_PER_BYTE = 64, LEAST_LIMIT = 1 << 20 };
 
-/* Returns the file once its bytes are read; if they cannot be read, frees it and returns NULL. */
-static wb_file *read_file(wb_file *file, wb_status status) {
+/* Returns the file once its bytes are read; if they cannot be read, frees it and returns NULL. The
+ * files of an index are no indices, so that none contains itself. */
+static wb_file *read_file(wb_file *file, wb_status status, bool is_shard) {
     const wb_format *format = file->format = status == WB_OK ? wb_format_of_file(file) : NULL;
+    if (is_shard && format == &wb_format_index) {
+        (void)wb_file_fault(file, 0, "an index must not name an index");
+        format = NULL;
+    }
     file->arena.limit_bytes = file->map.size_bytes * MOST_BYTES_PER_BYTE + LEAST_LIMIT;
     if (format) status = format->read(file);
     if (format && status == WB_OK) return file;
@@ -112,10 +120,20 @@ static wb_file *read_file(wb_file *file, wb_status status) {
     return NULL;
 }
 
+static wb_file *open_file(const char *path, bool is_shard) {
+    wb_file *file = wb_file_new(path);
+    return file ? read_file(file, map_file(file), is_shard) : NULL;
+}
+
+wb_file *wb_open_shard(const char *path) { return open_file(path, true); }
+
 wb_file *wb_open(const char *path) {
     if (!path) return wb_failed() ? NULL : wb_fail_argument_null("wb_open", "the path");
-    wb_file *file = wb_file_new(path);
-    return file ? read_file(file, map_file(file)) : NULL;
+    if (!wb_is_folder(path)) return open_file(path, false);
+    char *weights = wb_folder_weights(path);
+    wb_file *file = weights ? open_file(weights, false) : NULL;
+    wb_release(weights);
+    return file;
 }
 
 wb_file *wb_open_memory(const char *name, const void *bytes, size_t size_bytes,
@@ -136,7 +154,7 @@ wb_file *wb_open_memory(const char *name, const void *bytes, size_t size_bytes,
     }
     file->is_memory = true, file->release = release, file->context = context;
     file->map = (wb_mapping){bytes, (int64_t)size_bytes};
-    return read_file(file, WB_OK);
+    return read_file(file, WB_OK, false);
 }
 
 const void *wb_file_bytes(const wb_file *file) {

@@ -13,9 +13,9 @@
 #include "formats/strangers.h"
 
 /* .npz after .pt, which is a zip file, too. */
-static const wb_format *const formats[] = {&wb_format_bson, &wb_format_safetensors,
-                                           &wb_format_npy,  &wb_format_pt,
-                                           &wb_format_npz,  &wb_format_jld2};
+static const wb_format *const formats[] = {&wb_format_bson, &wb_format_safetensors, &wb_format_npy,
+                                           &wb_format_pt,   &wb_format_npz,         &wb_format_jld2,
+                                           &wb_format_index};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 static bool ends_with(const char *path, const char *end) {

@@ -125,6 +125,8 @@ struct wb_file {
     int64_t order_count;
     const char **parts; /* of such a format: the names of the dictionaries of arrays in the root */
     int64_t part_count;
+    struct wb_file **shards; /* of an index: the files that have its arrays */
+    int64_t shard_count, shard_capacity;
     const char *rename_note; /* what wb_rename noticed, for a warning; NULL: nothing */
 };
 
@@ -132,6 +134,8 @@ struct wb_file {
 wb_file *wb_file_new(const char *path);
 /* A file whose bytes are mapped, but not yet read as a tree; NULL on failure. */
 wb_file *wb_file_mapped(const char *path);
+/* wb_open of a file that an index names. */
+wb_file *wb_open_shard(const char *path);
 bool wb_is_file(const void *object);
 /* True if this thread may use the file; else with the error recorded. */
 bool wb_file_check(const char *function, const wb_file *file);
@@ -162,7 +166,7 @@ typedef struct wb_format {
 } wb_format;
 
 extern const wb_format wb_format_bson, wb_format_safetensors, wb_format_npy, wb_format_npz,
-    wb_format_pt, wb_format_jld2;
+    wb_format_pt, wb_format_jld2, wb_format_index;
 
 /* Records WB_ERROR_FORMAT with path and offset; returns it. */
 wb_status wb_file_fault(const wb_file *file, int64_t offset, const char *format, ...)

@@ -108,9 +108,7 @@ static const char *text_stranger(const wb_mapping *map) {
     if (at == size || *text != '{') return NULL;
     if (has(map->bytes, size, "\"added_tokens\"") && has(map->bytes, size, "\"vocab\""))
         return "a tokenizer, which has no arrays; wb_tokenizer_load reads it";
-    return has(map->bytes, size, "\"weight_map\"")
-               ? "the index of a model in several safetensors files, which it names: open those"
-               : "a JSON file, which has no arrays";
+    return wb_format_index.recognises(map) ? NULL : "a JSON file, which has no arrays";
 }
 
 const char *wb_stranger(const wb_mapping *map) {

@@ -40,7 +40,7 @@ typedef struct loading {
 
 /* ---- looking up ---- */
 
-static bool is_list_of_arrays(const wb_record *r) {
+bool wb_is_list_of_arrays(const wb_record *r) {
     if (r->kind != WB_RECORD_LIST || r->count == 0) return false;
     for (int64_t i = 0; i < r->count; i++)
         if (wb_flux_look(r->children[i])->kind != WB_RECORD_ARRAY) return false;
@@ -228,7 +228,7 @@ static const wb_record *absent_bias(loading *l, const wb_path *place) {
     const wb_format *format = l->source->file->format;
     const bool is_bias = place->name && strcmp(place->name, "bias") == 0;
     char text[WB_PATH_BYTES];
-    const bool may_be = is_bias && format && !format->has_values;
+    const bool may_be = is_bias && format && !format->has_values && !l->source->needs_biases;
     return may_be && find(l, place->outer, text) ? &none : NULL;
 }
 
@@ -347,7 +347,7 @@ static wb_array *load_leaf(void *user, const char *path, wb_array *x) {
 wb_status wb_load_plan(const wb_source *source, const wb_load_desc *desc, wb_exchange *exchange) {
     loading l = {
         .visitor = {.array = plan_place, .everywhere = true}, .source = source, .desc = desc};
-    l.in_order = is_list_of_arrays(source->root);
+    l.in_order = wb_is_list_of_arrays(source->root);
     l.alignment = (wb_alignment){.filter = desc->layers, .user = desc->user, .source = source};
     const bool good = wb_model_evaluate(desc->model) == WB_OK &&
                       wb_visit(&l.visitor, desc->model) && !wb_failed() && check_entries(&l) &&
@@ -361,7 +361,7 @@ wb_status wb_load_plan(const wb_source *source, const wb_load_desc *desc, wb_exc
 }
 
 /* Plans what the places of the model will hold, and puts it there. */
-static wb_status load_source(const wb_source *source, const wb_load_desc *desc) {
+wb_status wb_load_source(const wb_source *source, const wb_load_desc *desc) {
     wb_exchange exchange = {.count = 0};
     if (!wb_scope_begin()) return wb_error_status();
     wb_status status = wb_load_plan(source, desc, &exchange);
@@ -429,7 +429,8 @@ typedef struct attempt {
 static wb_status load_from(const wb_load_desc *desc, const char *key, attempt *a) {
     wb_file *file = wb_open(desc->path);
     if (!file) return wb_error_status();
-    wb_source source = {file, wb_flux_look(wb_model_record(file, key)), "file", false};
+    wb_source source = {
+        .file = file, .root = wb_flux_look(wb_model_record(file, key)), .noun = "file"};
     a->may_be_whole = !key && source.root && source.root != file->root;
     if (source.root && desc->from && !key) source.root = wb_torch_state_dict(source.root);
     const char *table = desc->rename;
@@ -438,7 +439,7 @@ static wb_status load_from(const wb_load_desc *desc, const char *key, attempt *a
     if (source.root && table) source.root = wb_rename(file, source.root, table);
     a->is_renamed = table && source.root;
     source.is_renamed = a->is_renamed;
-    const wb_status status = source.root ? load_source(&source, desc) : wb_error_status();
+    const wb_status status = source.root ? wb_load_source(&source, desc) : wb_error_status();
     if (status != WB_OK && !key) wb_advise_on_keys(file);
     if (status == WB_OK && desc->from) wb_torch_tell_assumed(file, desc->model);
     if (file->rename_note && status == WB_OK)
@@ -517,82 +518,12 @@ wb_status wb_load_from_make(wb_load_from_desc desc) {
     if (!file) return wb_error_status();
     const bool is_state = !file->map.bytes; /* an open file has its model at "model" */
     const wb_record *root = is_state ? file->root : wb_flux_look(wb_model_record(file, NULL));
-    const wb_source source = {file, root, "source", false};
-    const wb_status status = load_source(&source, &(wb_load_desc){.model = desc.model,
-                                                                  .filter = desc.filter,
-                                                                  .layers = desc.layers,
-                                                                  .user = desc.user,
-                                                                  .partial = desc.partial});
+    const wb_source source = {.file = file, .root = root, .noun = "source"};
+    const wb_status status = wb_load_source(&source, &(wb_load_desc){.model = desc.model,
+                                                                     .filter = desc.filter,
+                                                                     .layers = desc.layers,
+                                                                     .user = desc.user,
+                                                                     .partial = desc.partial});
     if (!is_file) wb_free(file);
     return status;
-}
-
-/* ---- models from files alone ---- */
-
-static const char *text_named(const wb_record *map, const char *name) {
-    for (int64_t i = 0; map && map->names && i < map->count; i++)
-        if (strcmp(map->names[i], name) == 0 && map->children[i]->kind == WB_RECORD_TEXT)
-            return map->children[i]->text;
-    return NULL;
-}
-
-/* The text of the structure that wb_save wrote beside the model; NULL: there is none. */
-static const char *structure_of(wb_file *file, const char *key) {
-    const char *name = wb_structure_key(key, &file->arena);
-    const char *text = name ? text_named(file->metadata, name) : NULL;
-    return text || !name ? text : text_named(file->root, name);
-}
-
-/* True if arrays by name are all that there is. */
-static bool is_state(const wb_record *r) {
-    return r->kind == WB_RECORD_MAP || r->kind == WB_RECORD_ARRAY || is_list_of_arrays(r);
-}
-
-/* A list does not say which array is what: a new model gets them in order. */
-static wb_layer *model_of_list(wb_file *file, const wb_record *list, const char *text) {
-    const wb_source source = {file, list, "file", false};
-    wb_layer *model = wb_parse(.text = text);
-    if (model && load_source(&source, &(wb_load_desc){.model = model}) == WB_OK) return model;
-    wb_free(model);
-    return NULL;
-}
-
-static wb_layer *load_model(wb_file *file, const char *key, const char *text) {
-    const bool is_given = text != NULL;
-    if (!text) text = structure_of(file, key ? key : "model");
-    if (wb_failed()) return NULL;
-    const bool has_arrays = !text || !key || wb_record_below(file->root, key);
-    const wb_record *r =
-        has_arrays ? wb_model_record(file, key) : wb_record_new(&file->arena, WB_RECORD_MAP);
-    if (!r) return NULL;
-    r = wb_flux_look(r);
-    if (is_given && is_list_of_arrays(r)) return model_of_list(file, r, text);
-    if (text || !is_state(r)) {
-        wb_layer *model = wb_build(file, r == file->root ? "" : key ? key : "model", r, text);
-        const wb_source source = {file, r, "file", false};
-        if (!model && is_given) wb_advise_on_torch(&source);
-        return model;
-    }
-    return wb_fail_null(WB_ERROR_UNSUPPORTED,
-                        "%s: a model needs a structure, but there are only arrays%s%s; wb_load "
-                        "puts them into a model that you give",
-                        file->path, key ? " under " : "", key ? key : "");
-}
-
-wb_layer *wb_load_model(const char *path, const char *key) {
-    return wb_load_model_as(path, key, NULL);
-}
-
-wb_layer *wb_file_model(wb_file *file, const char *key, const char *structure) {
-    if (wb_failed()) return wb_not_run_null("wb_file_model");
-    if (!wb_file_check("wb_file_model", file)) return NULL;
-    return load_model(file, key, structure);
-}
-
-wb_layer *wb_load_model_as(const char *path, const char *key, const char *structure) {
-    if (wb_failed()) return wb_not_run_null("wb_load_model");
-    wb_file *file = wb_open(path);
-    wb_layer *model = file ? load_model(file, key, structure) : NULL;
-    wb_free(file);
-    return model;
 }

