@@ -385,7 +385,7 @@ class Desc(ctypes.Structure):
     """A desc as its macro makes it, with WB_MADE_ as start_: flags are true here unless they are given."""
 
     def __init__(self, **settings):
-        usual = {name: True for name, *_ in self._fields_ if name in ("bias", "affine", "track_stats")}
+        usual = {name: True for name, *_ in self._fields_ if name in ("bias", "out_bias", "affine", "track_stats")}
         super().__init__(start=b"]", **{**usual, **settings})
 
 
@@ -491,7 +491,7 @@ def check_torch_recurrent(folder):
 
 
 class Attention(Desc):
-    _fields_ = [("start", CHAR), ("sizes", number * 6), ("heads", number), ("bias", FLAG), REST]
+    _fields_ = [("start", CHAR), ("sizes", number * 6), ("heads", number), ("kv_heads", number), ("bias", FLAG), ("out_bias", FLAG), REST]
 
 
 class Block(Desc):
