@@ -262,8 +262,9 @@ typedef struct wb_adaptive_pool_desc {
 
 /* Pools with windows that follow from the sizes of x: the stride is floor(size / out), the window
  * size - (out - 1) stride, so that the last window ends with x (Flux; PyTorch's windows differ
- * where out does not divide the size). wb_adaptive_meanpool({7, 7}). Fails with WB_ERROR_SHAPE
- * where x is smaller than out. */
+ * where out does not divide the size). Where x is smaller than out, window i is from
+ * floor(i size / out) to ceil((i + 1) size / out), so that windows overlap (PyTorch).
+ * wb_adaptive_meanpool({7, 7}). */
 #define wb_adaptive_maxpool(...)  WB_MAKE(wb_adaptive_maxpool_make, adaptive_pool, __VA_ARGS__)
 #define wb_adaptive_meanpool(...) WB_MAKE(wb_adaptive_meanpool_make, adaptive_pool, __VA_ARGS__)
 WB_API wb_layer *wb_adaptive_maxpool_make(wb_adaptive_pool_desc desc);

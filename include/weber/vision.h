@@ -50,7 +50,7 @@ typedef struct wb_vgg_desc {
 } wb_vgg_desc;
 
 /* Convolutions of 3 x 3, and three Dense layers (Simonyan and Zisserman 2014). x's width and height
- * are at least 224. wb_vgg(16, .norm = true). */
+ * are at least 32. wb_vgg(16, .norm = true). */
 #define wb_vgg(...) WB_MAKE(wb_vgg_make, vgg, __VA_ARGS__)
 WB_API wb_layer *wb_vgg_make(wb_vgg_desc desc);
 

@@ -83,5 +83,19 @@ def test_vgg():
     theirs.eval()
     ours = wb.vgg(11, norm=True, classes=10)
     fill(ours, theirs.state_dict())
-    x = torch.randn(1, 3, 224, 224)
-    assert np.allclose(np.asarray(ours(wb.array(numbers(x)))), numbers(theirs(x)), rtol=1e-3, atol=1e-5)
+    for side in 224, 96:  # 96: smaller than what the pool makes of it
+        x = torch.randn(1, 3, side, side)
+        assert np.allclose(np.asarray(ours(wb.array(numbers(x)))), numbers(theirs(x)), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("ours, theirs", [(wb.AdaptiveMeanPool, torch.nn.AdaptiveAvgPool2d), (wb.AdaptiveMaxPool, torch.nn.AdaptiveMaxPool2d)])
+def test_pools_to_larger_sizes(ours, theirs):
+    torch.manual_seed(2)
+    for height, width in (3, 4), (1, 6), (5, 2):
+        x = torch.randn(2, 3, height, width, dtype=torch.float64, requires_grad=True)
+        weight = torch.randn(2, 3, 5, 9, dtype=torch.float64)
+        wanted = theirs((5, 9))(x)
+        (wanted * weight).sum().backward()
+        pool, mine, scale = ours((5, 9)), wb.array(numbers(x)), wb.array(numbers(weight))
+        assert np.allclose(np.asarray(pool(mine)), numbers(wanted), rtol=0, atol=1e-15)
+        assert np.allclose(np.asarray(wb.gradient(lambda a: (pool(a) * scale).sum(), mine)), numbers(x.grad), rtol=0, atol=1e-14)

@@ -26,6 +26,11 @@ bool wb_check_first_sizes(const wb_layer *layer, const wb_array *x, int *n) {
     return good;
 }
 
+wb_array *wb_numbers_beside(const wb_array *x, wb_array *numbers) {
+    const wb_device *device = wb_device_of(x);
+    return device ? wb_to(device, numbers, .eltype = WB_ELTYPE_PRESERVE) : numbers;
+}
+
 wb_array *wb_beside_channels(wb_array *numbers, const wb_array *x) {
     int64_t sizes[WB_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++) sizes[d] = d == x->ndim - 2 ? x->sizes[d] : 1;

@@ -312,6 +312,8 @@ wb_array *wb_convert_input(wb_array *x, const wb_array *like);
  * recorded. */
 bool wb_check_first_sizes(const wb_layer *layer, const wb_array *x, int *n);
 
+/* Numbers that a layer made, on x's device. */
+wb_array *wb_numbers_beside(const wb_array *x, wb_array *numbers);
 /* Reshapes numbers (channels) to (1, ..., channels, 1), which broadcasts with x (..., channels,
  * N). */
 wb_array *wb_beside_channels(wb_array *numbers, const wb_array *x);

@@ -81,12 +81,6 @@ static bool find_places(const wb_upsample_desc *d, int dim, int64_t m, int64_t n
     return true;
 }
 
-/* Numbers on x's device. */
-static wb_array *beside(const wb_array *x, wb_array *numbers) {
-    const wb_device *device = wb_device_of(x);
-    return device ? wb_to(device, numbers, .eltype = WB_ELTYPE_PRESERVE) : numbers;
-}
-
 /* x along one dimension: x_before + part (x_behind - x_before). */
 static wb_array *between(const wb_upsample_desc *d, wb_array *x, int dim, int64_t m) {
     int64_t *before = wb_alloc_list(m, sizeof *before);
@@ -98,9 +92,9 @@ static wb_array *between(const wb_upsample_desc *d, wb_array *x, int dim, int64_
         sizes[dim] = m;
         wb_array *far =
             wb_reshape_make(wb_cast(wb_from(WB_F64, part, m), (wb_dtype)x->dtype), x->ndim, sizes);
-        wb_array *low = wb_gather(x, beside(x, wb_from(WB_I64, before, m)), dim);
-        wb_array *high = wb_gather(x, beside(x, wb_from(WB_I64, behind, m)), dim);
-        far = beside(x, far);
+        wb_array *low = wb_gather(x, wb_numbers_beside(x, wb_from(WB_I64, before, m)), dim);
+        wb_array *high = wb_gather(x, wb_numbers_beside(x, wb_from(WB_I64, behind, m)), dim);
+        far = wb_numbers_beside(x, far);
         y = wb_add(low, wb_mul(far, wb_sub(high, low)));
     }
     wb_release(before), wb_release(behind), wb_release(part);

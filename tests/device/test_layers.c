@@ -28,6 +28,8 @@ static const struct row {
     {"LPPool((3, 2), pad=1, stride=2, p=3)", {{4, {5, 4, 2, 2}}}},
     {"AdaptiveMaxPool((2, 3))", {{4, {5, 6, 2, 2}}}},
     {"AdaptiveMeanPool((2, 3))", {{4, {4, 6, 2, 2}}}},
+    {"AdaptiveMeanPool((5, 3))", {{4, {4, 6, 2, 2}}}},
+    {"AdaptiveMaxPool((5, 8))", {{4, {4, 6, 2, 2}}}},
     {"GlobalMaxPool", {{4, {3, 4, 2, 2}}}},
     {"GlobalMeanPool", {{4, {3, 4, 2, 2}}}},
     {"flatten", {{4, {2, 3, 2, 2}}}},

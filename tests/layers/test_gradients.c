@@ -57,6 +57,8 @@ static const struct gradient_row {
     {"Chain(PixelShuffle(2), AdaptiveMeanPool((3, 3)), square, GlobalMeanPool())",
      .sizes = {{2, 3, 4, 2}}},
     {"Chain(AdaptiveMaxPool((2, 2)), square, GlobalMaxPool())", .sizes = {{4, 5, 2, 1}}},
+    {"Chain(AdaptiveMeanPool((5, 2)), square)", .sizes = {{3, 4, 2, 1}}},
+    {"Chain(AdaptiveMaxPool((7, 5)), square)", .sizes = {{3, 4, 2, 1}}},
     {"Upsample(:nearest, scale = (2, 3))", .sizes = {{2, 3, 2, 2}}},
     {"Upsample(:bilinear, scale = 1.5)", .sizes = {{2, 3, 2, 2}}},
     {"Upsample(:bilinear, size = (3, 5), align_corners=false)", .sizes = {{2, 3, 2, 2}}},

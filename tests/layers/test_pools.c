@@ -23,10 +23,26 @@ static void a_given_size_is_that_of_a_pool(void **state) { /* E23, F11 */
     assert_same_bits(wb_apply(five, x), wb_apply(pool, x), "AdaptiveMaxPool((5, 5))");
     assert_same_bits(wb_apply(ten, y), wb_apply(mean, y), "AdaptiveMeanPool((10, 5))");
     assert_sizes(wb_apply(five, wb_ones(WB_F32, 13, 7, 1, 1)), 5, 5, 1, 1);
-    assert_null(wb_apply(ten, wb_ones(WB_F32, 9, 9, 1, 1)));
+    assert_null(wb_apply(ten, wb_ones(WB_F32, 9, 9, 1)));
     assert_error(WB_ERROR_SHAPE, "AdaptiveMeanPool((10, 5)): input must have 2 spatial "
-                                 "dimensions, at least (10, 5)");
+                                 "dimensions that are not empty, channels and batch for a result "
+                                 "of (10, 5), got");
+    assert_null(wb_apply(ten, wb_ones(WB_F32, 0, 9, 1, 1)));
+    assert_error(WB_ERROR_SHAPE, "that are not empty");
     wb_free(five), wb_free(ten), wb_free(pool), wb_free(mean);
+}
+
+/* Numbers of torch.nn.AdaptiveAvgPool1d and AdaptiveMaxPool1d of [1, 2, 4]. */
+static void a_larger_size_has_windows_that_overlap(void **state) {
+    (void)state;
+    wb_layer *mean = wb_adaptive_meanpool({5}), *max = wb_adaptive_maxpool({5});
+    wb_layer *both = wb_adaptive_meanpool({4, 2});
+    wb_array *x = wb_reshape(wb_vector(1, 2, 4), 3, 1, 1);
+    assert_values(wb_apply(mean, x), 0, 1, 1.5, 2, 3, 4);
+    assert_values(wb_apply(max, x), 0, 1, 2, 2, 4, 4);
+    wb_array *y = wb_reshape(wb_vector(1, 2, 3, 4, 5, 6, 7, 8), 2, 4, 1, 1);
+    assert_values(wb_apply(both, y), 0, 2, 2, 3, 3, 6, 6, 7, 7);
+    wb_free(mean), wb_free(max), wb_free(both);
 }
 
 static void norms_are_those_of_the_function(void **state) {
@@ -75,6 +91,7 @@ int main(void) {
     const struct CMUnitTest single[] = {
         TEST(one_number_for_each_channel),
         TEST(a_given_size_is_that_of_a_pool),
+        TEST(a_larger_size_has_windows_that_overlap),
         TEST(norms_are_those_of_the_function),
         TEST(channels_become_pixels),
     };
