@@ -55,7 +55,7 @@ static const wb_field fields[] = {
     WB_ROW(wb_dense_layer, in, WB_FIELD_PAIR, .low = 1, .text_only = true,
            .given_by = offsetof(wb_dense_layer, desc.given_weight)),
     WB_ROW_NAMED(wb_dense_layer, given_weight, "weight", WB_FIELD_ARRAY, .trainable = true,
-                 .torch = "weight transpose"),
+                 .torch = "weight transpose|weight"),
     WB_ROW_NAMED(wb_dense_layer, given_bias, "bias", WB_FIELD_ARRAY, .trainable = true,
                  .with = offsetof(wb_dense_layer, desc.bias)),
     WB_ROW_NAMED(wb_dense_layer, bias, "bias", WB_FIELD_BOOL, .usual = true, .text_only = true),

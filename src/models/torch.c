@@ -90,7 +90,8 @@ static void put_pair(wb_torch *t, const wb_torch_pair *p) {
 
 /* Matches, with each place of a tied array as an array of the file; if that does not fit, all of
  * them as one, as safetensors of other libraries have them. */
-static const wb_torch_pair *match_any(wb_torch *t, wb_layer *model, int64_t *count) {
+static const wb_torch_pair *match_ties(wb_torch *t, wb_layer *model, int64_t *count) {
+    t->ties_are_once = false;
     const wb_torch_pair *pairs = wb_torch_read_model(t, model) ? wb_torch_match(t, count) : NULL;
     if (pairs || wb_error_status() == WB_ERROR_MEMORY) return pairs;
     wb_error_aside first;
@@ -99,6 +100,20 @@ static const wb_torch_pair *match_any(wb_torch *t, wb_layer *model, int64_t *cou
     const bool has_ties = wb_torch_read_model(t, model) && t->ties;
     pairs = has_ties ? wb_torch_match(t, count) : NULL;
     if (pairs) return pairs;
+    wb_clear_error();
+    wb_error_bring_back(&first);
+    return NULL;
+}
+
+/* If Linears do not fit, modules with the names of Hugging Face's Conv1D are such, all of them: a
+ * square one is told by the others. */
+static const wb_torch_pair *match_any(wb_torch *t, wb_layer *model, int64_t *count) {
+    const wb_torch_pair *pairs = match_ties(t, model, count);
+    wb_error_aside first;
+    if (pairs || wb_error_status() != WB_ERROR_SHAPE || !wb_torch_take_conv1d(t)) return pairs;
+    wb_error_put_aside(&first);
+    pairs = match_ties(t, model, count);
+    if (pairs || wb_error_status() == WB_ERROR_MEMORY) return pairs;
     wb_clear_error();
     wb_error_bring_back(&first);
     return NULL;

@@ -24,11 +24,13 @@ typedef enum wb_torch_kind {
 typedef struct wb_torch_form {
     const char *role, *options; /* "weight_ih_l#", # for a number; "transpose" or "" */
     bool is_fused;              /* a part of an array that is q, k and v; the module says so */
+    /* a Linear's, or that of Hugging Face's Conv1D, where the row has both */
+    enum { WB_TORCH_ANY, WB_TORCH_LINEAR, WB_TORCH_CONV1D } of;
     int ndim;
     int64_t sizes[WB_MAX_DIMS];
 } wb_torch_form;
 
-enum { WB_TORCH_FORMS = 3 };
+enum { WB_TORCH_FORMS = 6 };
 
 typedef struct wb_torch_array {
     const char *name;                    /* in the file; of the model: its path */
@@ -66,6 +68,7 @@ struct wb_torch_node {
     const wb_torch_node *before;
     int64_t at;                /* of units of an ordered file: their place */
     const wb_torch_node *mate; /* of units of the file: the one layer that it may be; NULL: any */
+    bool is_conv1d;            /* of units of the file: a Conv1D in place of a Linear */
 
     /* of the search */
     int64_t begin; /* the step in which it began; -1: not yet */
@@ -106,6 +109,8 @@ wb_torch_array *wb_torch_add_array(wb_torch *t, wb_torch_node *unit);
 bool wb_torch_read_model(wb_torch *t, wb_layer *model);
 /* torch_file.c: makes t->units of the arrays below root, and rows for what is left out. */
 bool wb_torch_read_file(wb_torch *t, const wb_record *root);
+/* Takes modules with the names of Hugging Face's Conv1D for such; false: there are none. */
+bool wb_torch_take_conv1d(wb_torch *t);
 /* Makes t->modules of the units. */
 bool wb_torch_arrange(wb_torch *t, wb_torch_order order);
 

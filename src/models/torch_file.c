@@ -239,6 +239,19 @@ static wb_torch_node *node_at(wb_torch *t, const char *path) {
     return node;
 }
 
+/* Those of GPT-2 and its like; a Linear may have them, too. */
+bool wb_torch_take_conv1d(wb_torch *t) {
+    static const char *const names[] = {"c_attn", "c_proj", "c_fc", "q_attn"};
+    bool has_any = false;
+    for (int64_t i = 0; i < t->module_count; i++) {
+        const char *dot = strrchr(t->units[i]->path, '.');
+        const char *last = dot ? dot + 1 : t->units[i]->path;
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+            if (strcmp(last, names[k]) == 0) has_any = t->units[i]->is_conv1d = true;
+    }
+    return has_any;
+}
+
 /* Forgets where the unit was; numbers in names stay. */
 static void set_free(wb_torch_node *unit) {
     unit->parent = NULL, unit->before = NULL, unit->mate = NULL;

@@ -146,6 +146,7 @@ static bool is_fused_head(const char *path) {
 /* ---- what fits ---- */
 
 static bool has_form(const wb_torch_node *module, const wb_torch_array *a, const wb_torch_form *f) {
+    if (f->of == (module->is_conv1d ? WB_TORCH_LINEAR : WB_TORCH_CONV1D)) return false;
     return strcmp(a->role, f->role) == 0 && a->record->ndim == f->ndim &&
            memcmp(a->record->sizes, f->sizes, sizeof *f->sizes * (size_t)f->ndim) == 0 &&
            (!f->is_fused || is_fused_head(module->path));

@@ -48,7 +48,7 @@ static const char *text_of(wb_torch *t, wb_text *text) {
 /* The form within one pattern: its star is the name so far, and its options come after. */
 static wb_torch_form within(wb_torch *t, const char *text, size_t length,
                             const wb_torch_form *inner) {
-    wb_torch_form outer = {.is_fused = inner->is_fused};
+    wb_torch_form outer = {.is_fused = inner->is_fused, .of = inner->of};
     split(t, text, length, &outer);
     if (!outer.role || !outer.options || !inner->role || !inner->options) return outer;
     const char *star = strchr(outer.role, '*');
@@ -71,27 +71,57 @@ static bool set_sizes(wb_torch_form *form, const wb_array *x) {
     form->ndim = x->ndim;
     for (int d = 0; good && d < x->ndim; d++)
         form->sizes[row->order_count == x->ndim ? row->order[d] : d] = x->sizes[d];
-    if (good && row->parts && x->ndim > 0) form->sizes[x->ndim - 1] *= row->parts;
+    const int along = good && row->along != WB_RENAME_LAST ? row->along : x->ndim - 1;
+    if (good && row->parts && x->ndim > 0) form->sizes[along] *= row->parts;
     wb_rename_release(&table);
     return good;
 }
 
+/* The forms of the row: "weight transpose|weight". */
+static void set_own_forms(reader *r, wb_torch_array *a, const char *torch) {
+    a->form_count = 0;
+    for (const char *at = torch, *end; at; at = *end ? end + 1 : NULL) {
+        end = at + strcspn(at, "|");
+        wb_torch_form *f = &a->forms[a->form_count++];
+        *f = (wb_torch_form){.of = a->form_count > 1 ? WB_TORCH_CONV1D
+                                   : *end            ? WB_TORCH_LINEAR
+                                                     : WB_TORCH_ANY};
+        split(r->torch, at, (size_t)(end - at), f);
+    }
+}
+
+/* Only attention with a module of its own has an array "in_proj_weight". */
+static bool may_be_within(const wb_torch_form *inner, const char *outer) {
+    return inner->of != WB_TORCH_CONV1D || *outer == '*';
+}
+
+/* What is joined in a Conv1D's weight is joined along its outputs, which come first. */
+static void set_along(reader *r, wb_torch_form *f, const wb_array *x) {
+    wb_text text = {.data = NULL};
+    if (f->of != WB_TORCH_CONV1D || x->ndim != 2 || !f->options || !strstr(f->options, "part "))
+        return;
+    wb_text_add(&text, "%s along 0", f->options);
+    f->options = text_of(r->torch, &text);
+}
+
 static bool set_forms(reader *r, wb_torch_array *a, const char *torch, const pattern *patterns,
                       const wb_array *x) {
-    split(r->torch, torch, strlen(torch), &a->forms[0]);
-    a->form_count = 1;
+    set_own_forms(r, a, torch);
     for (const pattern *p = patterns; p; p = p->outer) {
         wb_torch_form made[WB_TORCH_FORMS];
         int count = 0;
         for (const char *at = p->text, *end; at; at = *end ? end + 1 : NULL) {
             end = at + strcspn(at, "|");
             for (int i = 0; i < a->form_count && count < WB_TORCH_FORMS; i++)
-                made[count++] = within(r->torch, at, (size_t)(end - at), &a->forms[i]);
+                if (may_be_within(&a->forms[i], at))
+                    made[count++] = within(r->torch, at, (size_t)(end - at), &a->forms[i]);
         }
-        memcpy(a->forms, made, sizeof made), a->form_count = count;
+        memcpy(a->forms, made, sizeof *made * (size_t)count), a->form_count = count;
     }
-    for (int i = 0; i < a->form_count; i++)
+    for (int i = 0; i < a->form_count; i++) {
+        set_along(r, &a->forms[i], x);
         if (!a->forms[i].role || !a->forms[i].options || !set_sizes(&a->forms[i], x)) return false;
+    }
     return true;
 }
 

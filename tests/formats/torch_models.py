@@ -52,6 +52,7 @@ MODULES = {
     "encoder_of_two": ("nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 12, norm_first=True, activation='gelu', batch_first=True), 2, nn.LayerNorm(8))",
                        "Chain(ENCODER(True), ENCODER(True), LayerNorm(8))", [(5, 3, 8)]),
     "gpt": ("GPT(8, 2, 2)", "Chain(Embedding(7 => 8), PositionEmbedding(5 => 8), GPT, GPT, LayerNorm(8), Dense(8 => 7; bias=false))", [(7, 3, 5)]),
+    "gpt2": ("GPT(8, 2, 2, GPT2Block)", "Chain(Embedding(7 => 8), PositionEmbedding(5 => 8), GPT, GPT, LayerNorm(8), Dense(8 => 7; bias=false))", [(7, 3, 5)]),
     "bert": ("nn.Sequential(BertLayer(8, 2, 12), BertLayer(8, 2, 12))", "Chain(ENCODER(False), ENCODER(False))", [(3, 5, 8)]),
     "lenet": ("nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 5), nn.Tanh(), nn.Linear(5, 5), nn.Linear(5, 5))",
               "Chain(Conv((3, 3), 1 => 3), BatchNorm(3, relu), MaxPool((2, 2)), flatten, Dense(36 => 5, tanh), Dense(5 => 5), Dense(5 => 5))", [(4, 1, 8, 10)]),
@@ -199,10 +200,10 @@ if __name__ == "__main__":
             return x + self.mlp["proj"](nn.functional.gelu(self.mlp["fc"](self.ln_2(x))))
 
     class GPT(nn.Module):
-        def __init__(self, size, heads, count):
+        def __init__(self, size, heads, count, block=None):
             super().__init__()
             self.transformer = nn.ModuleDict({"wte": nn.Embedding(7, size), "wpe": nn.Embedding(5, size),
-                                              "h": nn.ModuleList([OrderedBlock(size, heads) for _ in range(count)]), "ln_f": nn.LayerNorm(size)})
+                                              "h": nn.ModuleList([(block or OrderedBlock)(size, heads) for _ in range(count)]), "ln_f": nn.LayerNorm(size)})
             self.lm_head = nn.Linear(size, 7, bias=False)
 
         def forward(self, x):
@@ -219,6 +220,31 @@ if __name__ == "__main__":
             for name in ("ln_2", "mlp"):
                 self._modules[name] = self._modules.pop(name)
             self._modules = {name: self._modules[name] for name in ("ln_1", "attn", "ln_2", "mlp")}
+
+    class Conv1D(nn.Module):
+        """Hugging Face's, of transformers/pytorch_utils.py."""
+
+        def __init__(self, inner, outer):
+            super().__init__()
+            self.weight, self.bias = nn.Parameter(torch.empty(inner, outer)), nn.Parameter(torch.empty(outer))
+
+        def forward(self, x):
+            return x @ self.weight + self.bias
+
+    class GPT2Block(nn.Module):
+        """The names of Hugging Face's."""
+
+        def __init__(self, size, heads):
+            super().__init__()
+            self.heads = heads
+            self.ln_1 = nn.LayerNorm(size)
+            self.attn = nn.ModuleDict({"c_attn": Conv1D(size, 3 * size), "c_proj": Conv1D(size, size)})
+            self.ln_2 = nn.LayerNorm(size)
+            self.mlp = nn.ModuleDict({"c_fc": Conv1D(size, 4 * size), "c_proj": Conv1D(4 * size, size)})
+
+        def forward(self, x):
+            x = x + self.attn["c_proj"](attend(*self.attn["c_attn"](self.ln_1(x)).chunk(3, -1), self.heads, True))
+            return x + self.mlp["c_proj"](nn.functional.gelu(self.mlp["c_fc"](self.ln_2(x))))
 
     def branch(inner, outer, size, stride=1, padding=0):
         return nn.Conv2d(inner, outer, size, stride, padding, bias=False)

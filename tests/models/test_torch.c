@@ -152,6 +152,27 @@ static const row rows[] = {
      "layers.2.weight = transpose(layers.1.weight)",
      "wte.weight 4 7, lm_head.weight 4 7", true, NULL,
      "wte.weight -> layers.1.weight\nlm_head.weight -> layers.2.weight transpose\n", NULL},
+    {"a Conv1D of Hugging Face's is a Linear that is not transposed; a square one is told by "
+     "others",
+     "Chain(Dense(4 => 6; bias=false), Dense(6 => 6; bias=false))",
+     "mlp.c_fc.weight 6 4, mlp.c_proj.weight 6 6", false, NULL,
+     "mlp.c_fc.weight -> layers.1.weight\nmlp.c_proj.weight -> layers.2.weight\n", NULL},
+    {"by such names alone Linears stay Linears",
+     "Chain(Dense(4 => 6; bias=false), Dense(6 => 6; bias=false))",
+     "mlp.c_fc.weight 4 6, mlp.c_proj.weight 6 6", false, NULL,
+     "mlp.c_fc.weight -> layers.1.weight transpose\n"
+     "mlp.c_proj.weight -> layers.2.weight transpose\n",
+     NULL},
+    {"other names are none of Conv1D", "Dense(4 => 6; bias=false)", "fc.weight 6 4", false, NULL,
+     NULL, "needs weight (4, 6), but module 1 of the file, fc, has weight (6, 4)"},
+    {"queries, keys and values of a Conv1D lie side by side",
+     "MultiHeadAttention(4; nheads=2, bias=true)",
+     "c_attn.weight 12 4, c_attn.bias 12, c_proj.weight 4 4, c_proj.bias 4", false, NULL,
+     "c_attn.weight -> q_proj.weight part 1/3 along 0\nc_attn.bias -> q_proj.bias part 1/3\n"
+     "c_attn.weight -> k_proj.weight part 2/3 along 0\nc_attn.bias -> k_proj.bias part 2/3\n"
+     "c_attn.weight -> v_proj.weight part 3/3 along 0\nc_attn.bias -> v_proj.bias part 3/3\n"
+     "c_proj.weight -> out_proj.weight\nc_proj.bias -> out_proj.bias\n",
+     NULL},
     {"neither has arrays", "Chain(relu, flatten)", "", true, NULL, "", NULL},
     {"the file has none", "Dense(3 => 4)", "", true, NULL, NULL,
      "needs weight (3, 4), bias (4), but the file has only 0 modules with arrays"},
