@@ -114,7 +114,7 @@ BY_HAND = {
     "wb_matmul": "@", "wb_dot": "@", "wb_transpose": "x.T, x.mT", "wb_stack_make": "stack", "wb_eye_make": "eye",
     "wb_jacobian": "derivatives.c", "wb_hessian": "derivatives.c", "wb_hessian_diagonal": "derivatives.c",
     "wb_tokenizer_load": "Tokenizer", "wb_tokenizer_size": "len(tokenizer)", "wb_tokenizer_id": "Tokenizer.id", "wb_tokenizer_token": "Tokenizer.token",
-    "wb_encode_make": "Tokenizer.encode", "wb_decode_make": "Tokenizer.decode",
+    "wb_generate_make": "text.c", "wb_encode_make": "Tokenizer.encode", "wb_decode_make": "Tokenizer.decode",
     "wb_gradient_each": "derivatives.c", "wb_log_to": "log.c",
 }
 

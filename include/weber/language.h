@@ -116,7 +116,7 @@ typedef struct wb_generate_desc {
     /* logits of tokens that the text has are divided by it if positive, else multiplied
      * (Keskar et al. 2019); 1: no change */
     double repetition WB_DEFAULT(1);
-    int32_t end WB_DEFAULT(-1); /* a token that ends the text and belongs to it; default: none */
+    int64_t end WB_DEFAULT(-1); /* a token that ends the text and belongs to it; default: none */
     wb_token_fn *each;          /* default NULL */
     void *user;                 /* given to each */
 } wb_generate_desc;
@@ -131,6 +131,11 @@ typedef struct wb_generate_desc {
  * settings out of range. */
 #define wb_generate(...) WB_MAKE(wb_generate_make, generate, __VA_ARGS__)
 WB_API int64_t wb_generate_make(wb_generate_desc desc);
+
+/* The token that ends a text, by the folder's generation_config.json or config.json (the first one,
+ * if there are several); -1 if they name none, and with an error if they cannot be read. For
+ * wb_generate's .end. */
+WB_API int64_t wb_end_token(const char *folder);
 
 #ifdef __cplusplus
 }

@@ -134,6 +134,71 @@ static PyObject *token(PyObject *self, PyObject *o) {
     return py_give_text(is_id ? wb_tokenizer_token(tokenizer_of(self), (int32_t)number) : NULL);
 }
 
+/* ---- generate ---- */
+
+static bool on_token(void *user, int32_t token) {
+    const py_inside inside = py_callback_begin();
+    PyObject *result = PyObject_CallFunction(user, "i", (int)token);
+    const bool goes_on = result && result != Py_False;
+    Py_XDECREF(result);
+    if (PyErr_Occurred()) py_keep_exception();
+    py_callback_end(inside);
+    return goes_on;
+}
+
+/* Reads the settings, in the order of the signature below. */
+static bool read_settings(PyObject *const *a, wb_generate_desc *d) {
+    d->model = py_layer(a[0]);
+    if (a[2]) d->most = py_integer(a[2]);
+    d->temperature = py_given_real(a[3], 1), d->top_p = py_given_real(a[5], 1);
+    if (!py_is_none(a[4])) d->top_k = py_integer(a[4]);
+    d->repetition = py_given_real(a[6], 1);
+    if (!py_is_none(a[7])) d->end = py_integer(a[7]);
+    if (!py_is_none(a[8])) d->each = on_token, d->user = a[8];
+    if (d->most < d->count) d->most = d->count;
+    return !PyErr_Occurred();
+}
+
+/* generate(model, tokens, most, ...) */
+static PyObject *generate(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
+                          PyObject *kwnames) {
+    static const char *const names[] = {"model", "tokens",     "most", "temperature", "top_k",
+                                        "top_p", "repetition", "end",  "each"};
+    static const py_signature signature = {"generate", names, 9, 3, 3};
+    PyObject *a[9], *list = NULL;
+    Py_ssize_t count;
+    wb_generate_desc d = WB_DESC(generate, NULL);
+    (void)module;
+    if (!py_bind(&signature, args, nargs, kwnames, a)) return NULL;
+    int32_t *given = ids_of(a[1], &count), *all = NULL;
+    if (!given) return NULL;
+    if (!py_open()) return free(given), NULL;
+    d.count = count;
+    if (read_settings(a, &d) && d.most < 1 << 30)
+        all = realloc(given, ((size_t)d.most + 1) * sizeof *all);
+    if (!all) {
+        free(given);
+        if (!PyErr_Occurred()) PyErr_NoMemory();
+        return py_fail();
+    }
+    d.tokens = all;
+    PyThreadState *others = PyEval_SaveThread();
+    const int64_t length = wb_generate_make(d);
+    PyEval_RestoreThread(others);
+    list = length < 0 ? NULL : list_of(all, length);
+    free(all);
+    return py_give_object(list);
+}
+
+static PyMethodDef functions[] = {
+    {"generate", (PyCFunction)(void *)generate, METH_FASTCALL | METH_KEYWORDS,
+     "generate($module, model, tokens, most, *, temperature=1, top_k=None, top_p=1, repetition=1, "
+     "end=None, each=None)\n--\n\nContinues the tokens up to `most` of them, by a model of "
+     "language; returns all. temperature=0 takes the likeliest each time, top_k and top_p leave "
+     "unlikely ones out, end is a token that ends the text (end_token(folder)). each(token) is "
+     "called with every new one; False ends the text."},
+    {NULL, NULL, 0, NULL}};
+
 bool py_add_text(PyObject *module) {
     static PyMemberDef weak[] = {PY_WEAK_AT(Handle), {NULL, 0, 0, 0, NULL}};
     static PyMethodDef methods[] = {
@@ -154,5 +219,5 @@ bool py_add_text(PyObject *module) {
                                        "it; its length is what an Embedding of its tokens needs."},
                            {0, NULL}};
     Tokenizer_type = py_new_type(module, "weber.Tokenizer", sizeof(Handle), 0, slots);
-    return Tokenizer_type;
+    return Tokenizer_type && PyModule_AddFunctions(module, functions) == 0;
 }

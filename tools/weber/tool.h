@@ -12,6 +12,7 @@ int tool_backend(int count, char **arguments);
 int tool_show(int count, char **arguments);
 int tool_convert(int count, char **arguments);
 int tool_evaluate(int count, char **arguments);
+int tool_generate(int count, char **arguments);
 int tool_run(int count, char **arguments);
 int tool_ranks(int count, char **arguments);
 int tool_profile(int count, char **arguments);
