@@ -34,7 +34,7 @@ static const char *word(void) {
 
 /* ---- a model ---- */
 
-enum { MOST_LAYERS = 12, DEPTH = 3 };
+enum { MOST_LAYERS = 9, DEPTH = 3 };
 
 static void put_list(wb_text *text, const char *head, int depth, int *left);
 
