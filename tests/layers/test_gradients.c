@@ -42,6 +42,9 @@ static const struct gradient_row {
     {"EmbeddingBag(4 => 2, +)", .words = {{5, {0, 1, 3, 2, 2}}, {2, {0, 3}}}},
     {"EmbeddingBag(4 => 2, max)", .words = {{5, {0, 1, 3, 2, 2}}, {2, {0, 3}}}},
     {"PositionEmbedding(4 => 3)", .sizes = {{3, 2, 2}}},
+    {"TokenEmbedding(words = Embedding(3 => 3), positions = PositionEmbedding(4 => 3), types = "
+     "Embedding(2 => 3), norm = LayerNorm(3, eps=0.1), dropout = Dropout(0))",
+     .words = {{4, {0, 1, 2, 0}}, {4, {0, 1, 1, 0}}}},
     {"SinusoidalPositions()", .sizes = {{4, 3}}},
     {"RotaryPositions(heads=2)", .sizes = {{4, 3}}},
     /* convolutions and pools */
@@ -102,6 +105,8 @@ static const struct gradient_row {
     /* attention */
     {"MultiHeadAttention(4; nheads=2, bias=true)", .sizes = {{4, 2}, {4, 3}, {4, 3}}},
     {"MultiHeadAttention(4; nheads=2, causal=true, rotary=55)", .sizes = {{4, 3}}},
+    {"MultiHeadAttention(4; nheads=2, kv_heads=1, causal=true, window=2)", .sizes = {{4, 4}}},
+    {"MultiHeadAttention(4; nheads=2, window=2, rotary=55, rotary_factor=2)", .sizes = {{4, 4}}},
     {ENCODER(false), .sizes = {{2, 2}}, .tolerance = 1e-4},
     {ENCODER(true), .sizes = {{2, 2}}, .tolerance = 1e-4},
     {DECODER(false), .sizes = {{2, 2}, {2, 3}}, .tolerance = 1e-4},
