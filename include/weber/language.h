@@ -117,7 +117,7 @@ typedef struct wb_generate_desc {
      * (Keskar et al. 2019); 1: no change */
     double repetition WB_DEFAULT(1);
     int64_t end WB_DEFAULT(-1); /* a token that ends the text and belongs to it; default: none */
-    wb_token_fn *each;          /* default NULL */
+    wb_token_fn *each;          /* must not use the model; default NULL */
     void *user;                 /* given to each */
 } wb_generate_desc;
 

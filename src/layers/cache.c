@@ -55,7 +55,8 @@ typedef struct cache_visitor {
 /* At its second place in a model a layer would take its own keys for those before. */
 static bool is_alone(cache_visitor *v, const wb_layer *layer) {
     const uint64_t key = (uint64_t)(uintptr_t)layer;
-    if (v->length == 0 || wb_table_find(&v->met, key) < 0) return wb_table_add(&v->met, key);
+    if (v->length == 0) return true; /* a cache is removed without memory */
+    if (wb_table_find(&v->met, key) < 0) return wb_table_add(&v->met, key);
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "wb_cache: a layer that depends on positions must appear in the model once, got "
                   "a %s that appears twice",
@@ -102,4 +103,22 @@ wb_status wb_cache(wb_layer *model, int64_t length) {
                        model->class_->name);
     v.is_setting = true, v.visitor.everywhere = false;
     return wb_visit(&v.visitor, model) ? WB_OK : wb_error_status();
+}
+
+typedef struct mark_visitor {
+    wb_visitor visitor;
+    uint64_t mark;
+} mark_visitor;
+
+static bool add_to_mark(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    (void)path;
+    mark_visitor *v = (mark_visitor *)(void *)visitor;
+    const wb_positions *p = wb_positions_of(layer);
+    if (p) v->mark = v->mark * 31 + (uint64_t)p->length * 37 + (uint64_t)p->passed;
+    return true;
+}
+
+uint64_t wb_cache_mark(wb_layer *model) {
+    mark_visitor v = {.visitor = {.layer = add_to_mark}};
+    return wb_visit(&v.visitor, model) ? v.mark : 0;
 }

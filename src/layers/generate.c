@@ -1,6 +1,7 @@
 /* wb_generate: texts, token by token, by a model that has a cache of keys and values. */
 #include <weber/language.h>
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -16,7 +17,7 @@ typedef struct candidate {
 typedef struct sampler {
     const wb_generate_desc *d;
     candidate *all; /* of the whole vocabulary */
-    int64_t vocabulary;
+    int64_t vocabulary, capacity;
 } sampler;
 
 /* ---- which tokens ---- */
@@ -34,7 +35,8 @@ static void make_repetition_dearer(const sampler *s, int64_t length) {
         const int32_t token = s->d->tokens[i];
         if (token < 0 || token >= s->vocabulary || s->all[token].probability < 0) continue;
         double *logit = &s->all[token].logit;
-        *logit = *logit > 0 ? *logit / by : *logit * by;
+        if (isfinite(*logit)) /* and stays so */
+            *logit = fmin(fmax(*logit > 0 ? *logit / by : *logit * by, -DBL_MAX), DBL_MAX);
         s->all[token].probability = -1; /* its mark */
     }
 }
@@ -136,8 +138,8 @@ static wb_array *last_logits(sampler *s, int64_t seen, int64_t length) {
                             "%s",
                             (long long)count, (long long)count, wb_text_of(y));
     s->vocabulary = y->sizes[0];
-    if (!s->all) s->all = wb_alloc_list(s->vocabulary, sizeof *s->all);
-    y = s->all ? wb_slice(y, 1, count - 1, count, 1) : NULL;
+    if (!wb_reserve((void **)&s->all, &s->capacity, sizeof *s->all, s->vocabulary)) return NULL;
+    y = wb_slice(y, 1, count - 1, count, 1);
     return y ? wb_cpu(wb_cast(y, WB_F32)) : NULL;
 }
 
@@ -148,15 +150,20 @@ static int32_t next_token(sampler *s, int64_t seen, int64_t length) {
     return wb_scope_close() == WB_OK ? token : -1;
 }
 
-static bool goes_on(const wb_generate_desc *d, int32_t token) {
+static bool call_each(const wb_generate_desc *d, int32_t token) {
     wb_user_call call;
-    bool wants_more = true;
-    if (d->each) {
-        wb_user_call_begin(&call, ".each");
-        wants_more = d->each(d->user, token);
-        wants_more = wb_user_call_end(&call, "wb_generate") && wants_more;
-    }
-    return wants_more && (token != d->end || d->end < 0);
+    const uint64_t mark = wb_cache_mark(d->model);
+    wb_user_call_begin(&call, ".each");
+    const bool wants_more = d->each(d->user, token);
+    if (!wb_user_call_end(&call, NULL) || wb_failed() || !wants_more) return false;
+    if (!wb_check_layer(".each", d->model)) return false;
+    if (wb_cache_mark(d->model) == mark) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, ".each must not use the model: its cache is another one now");
+    return false;
+}
+
+static bool goes_on(const wb_generate_desc *d, int32_t token) {
+    return (!d->each || call_each(d, token)) && (token != d->end || d->end < 0);
 }
 
 static bool check(const wb_generate_desc *d) {

@@ -219,6 +219,8 @@ wb_positions *wb_positions_of(wb_layer *layer);
 bool wb_forget_positions(wb_layer *layer);
 /* A position as an i32 that is not part of the plan's key. */
 wb_array *wb_late_position(int64_t position);
+/* Another number once the positions or the caches of the model's layers are others. */
+uint64_t wb_cache_mark(wb_layer *model);
 
 /* What a model keeps for the next step: the lists of its gradients. */
 typedef struct wb_spare {

@@ -4,6 +4,7 @@
 #include <weber/language.h>
 #include <weber/metrics.h>
 
+#include "base/memory.h"
 #include "support/support.h"
 
 enum { VOCABULARY = 30, LENGTH = 12 };
@@ -225,6 +226,99 @@ static void texts_end(void **state) {
     wb_free(model);
 }
 
+/* The last of `all` logits is the highest; the number grows with each call. */
+static int growing(void *user, int count, wb_array *const *x, wb_array **y) {
+    int64_t *all = user;
+    (void)count;
+    y[0] = wb_iota(WB_F32, 0, *all, wb_size(x[0], 1));
+    *all *= 50;
+    return y[0] != NULL;
+}
+
+static void the_vocabulary_may_change(void **state) {
+    (void)state;
+    int64_t all = 2;
+    wb_layer *model =
+        wb_chain(wb_embedding(5000, 4), wb_multi_head_attention(4, .heads = 1, .causal = true),
+                 wb_fn_with(growing, &all));
+    int32_t tokens[4] = {0};
+    static const int32_t wanted[] = {0, 1, 99, 4999};
+    assert_int_equal(wb_generate(model, 1, tokens, .most = 4, .temperature = 0), 4);
+    assert_memory_equal(tokens, wanted, sizeof wanted);
+    wb_free(model);
+}
+
+/* Logits from -7 to -14. */
+static int cellar(void *user, int count, wb_array *const *x, wb_array **y) {
+    (void)user, (void)count;
+    y[0] = wb_add_number(wb_neg(wb_iota(WB_F32, 0, 8, wb_size(x[0], 1))), -7);
+    return y[0] != NULL;
+}
+
+/* -7 times 1e308 is beyond the range of numbers. */
+static void repetition_may_be_very_dear(void **state) {
+    (void)state;
+    wb_layer *model =
+        wb_chain(wb_embedding(8, 4), wb_multi_head_attention(4, .heads = 1, .causal = true),
+                 wb_fn_with(cellar));
+    int32_t tokens[9] = {0};
+    static const int32_t wanted[] = {0, 1, 2, 3, 4, 5, 6, 7, 0};
+    assert_int_equal(wb_generate(model, 1, tokens, .most = 9, .top_p = 1e-9, .repetition = 1e308),
+                     9);
+    assert_memory_equal(tokens, wanted, sizeof wanted);
+    wb_free(model);
+}
+
+static bool use_model(void *model, int32_t token) {
+    int32_t tokens[4] = {token};
+    return wb_generate(model, 1, tokens, .most = 4) == 4;
+}
+
+static bool reset_model(void *model, int32_t token) {
+    (void)token;
+    return wb_reset(model) == WB_OK;
+}
+
+static bool release_model(void *model, int32_t token) {
+    (void)token;
+    wb_free(model);
+    return true;
+}
+
+static void texts_do_not_share_a_cache(void **state) {
+    (void)state;
+    wb_layer *model = small_gpt2();
+    int32_t tokens[9] = {1};
+    wb_token_fn *const each[] = {use_model, reset_model};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(wb_generate(model, 1, tokens, .most = 9, .each = each[i], .user = model),
+                         -1);
+        assert_error(WB_ERROR_ARGUMENT, "wb_generate: .each must not use the model");
+    }
+    assert_int_equal(wb_generate(model, 1, tokens, .most = 9, .each = release_model, .user = model),
+                     -1);
+    assert_error(WB_ERROR_ARGUMENT, "wb_generate: .each: the layer was released");
+}
+
+/* Whatever fails, the model has no cache afterwards, and takes a longer text. */
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    wb_layer *model = small_llama();
+    for (int64_t n = 1;; n++) {
+        int32_t tokens[20] = {1};
+        (void)wb_fail_allocation(n);
+        const int64_t length = wb_generate(model, 1, tokens, .most = 3, .top_k = 2);
+        (void)wb_fail_allocation(0);
+        if (length == 3) break;
+        assert_int_equal(length, -1);
+        assert_error(WB_ERROR_MEMORY, "");
+        wb_scope_open();
+        assert_int_equal(wb_eval(wb_apply(model, wb_from(WB_I32, tokens, 20))), WB_OK);
+        wb_scope_close();
+    }
+    wb_free(model);
+}
+
 static void wrong_settings_are_named(void **state) {
     (void)state;
     wb_layer *model = small_gpt2(), *dense = wb_dense(3, 4);
@@ -258,6 +352,10 @@ int main(void) {
         TEST(tokens_are_drawn_by_their_probabilities),
         TEST(repetition_is_dear),
         TEST(texts_end),
+        TEST(the_vocabulary_may_change),
+        TEST(repetition_may_be_very_dear),
+        TEST(texts_do_not_share_a_cache),
+        TEST(every_allocation_may_fail),
         TEST(wrong_settings_are_named),
     };
     ADD_TESTS(&tests, all);
