@@ -224,7 +224,7 @@ static void derive(wb_layer *layer) {
     if (d->in == 0)
         d->in = q->sizes[1], d->k_in = k->sizes[1], d->v_in = v->sizes[1], d->qk = q->sizes[0],
         d->v = out->sizes[1], d->out = out->sizes[0];
-    if (d->kv_heads == 0 && k->sizes[0] < q->sizes[0] && d->heads > 0)
+    if (d->kv_heads == 0 && k->sizes[0] < q->sizes[0] && d->heads > 0 && d->heads <= q->sizes[0])
         d->kv_heads = k->sizes[0] / (q->sizes[0] / d->heads);
     if (has_bias(l->proj[Q])) d->bias = true, d->out_bias = has_bias(l->proj[OUT]);
 }

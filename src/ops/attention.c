@@ -473,7 +473,8 @@ wb_array *wb_rotary_make(wb_rotary_desc d) {
     wb_array *rate = rates(table_type(d.x), half, log(d.base) / (double)half);
     wb_array *a = at ? angles(slowed(rate, &d), at) : NULL;
     /* (half, 2, heads, length, rest) */
-    wb_array *x = wb_reshape(d.x, half, 2, heads, d.x->sizes[1], -1);
+    const int64_t rest = wb_count_sizes(d.x->ndim - 2, d.x->sizes + 2);
+    wb_array *x = wb_reshape(d.x, half, 2, heads, d.x->sizes[1], rest);
     a = a ? wb_reshape(a, half, 1, 1, d.x->sizes[1]) : NULL;
     if (!x || !a) return NULL;
     wb_array *x1 = wb_slice(x, 1, 0, 1, 1), *x2 = wb_slice(x, 1, 1, 2, 1);

@@ -182,6 +182,8 @@ static const flux_row flux_rows[] = {
          "Chain(Dense(1 => 2), Dense(1 => 2, relu; bias=false))", "layers.2.weight"),
 };
 
+#define W11           ARRAY("Float32", "1, 1", ONE)
+#define DROPOUT(data) STRUCT("Flux", "Dropout", data)
 typedef struct fault_row {
     const char *name, *bson, *error;
 } fault_row;
@@ -231,6 +233,12 @@ static const fault_row fault_rows[] = {
           "model: Conv: stride must be from 1 to 1048575, got (1, -1)"),
     FAULT("a probability that is none", MODEL(STRUCT("Flux", "Dropout", "1.5, true")),
           "model: Dropout: p must be from 0 to 1, got 1.5"),
+    FAULT(
+        "more heads than features",
+        MODEL(STRUCT("Flux", "MultiHeadAttention",
+                     "9, " DENSE(W, B, IDENTITY) ", " DENSE(W11, B1, IDENTITY) ", " DENSE(
+                         W11, B1, IDENTITY) ", " DROPOUT("0.5, true") ", " DENSE(W, B, IDENTITY))),
+        "model: MultiHeadAttention: qk must be divisible by heads, got 2 features and 9 heads"),
     FAULT("a layer within itself", "{_backrefs: [" CHAIN(REF("1")) "], model: " REF("1") "}",
           "model.layers.1: cycle is neither a layer"),
     FAULT("a number", MODEL("3"), "model: a number is neither a layer"),
@@ -297,7 +305,6 @@ typedef struct mode_row {
     const char *name, *bson;
     int mode;
 } mode_row;
-#define DROPOUT(data) STRUCT("Flux", "Dropout", data)
 #define NORM(data)                                                                                 \
     STRUCT("Flux", "BatchNorm", IDENTITY ", " B ", " B ", " B ", " B ", 1.0e-5, 0.1, " data)
 #define MODE(name, layer, mode)                                                                    \

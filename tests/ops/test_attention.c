@@ -431,6 +431,7 @@ static void rotary_is_slowed(void **state) {
     const double kept = (64 / (2 * acos(-1)) - 8) / (12 - 8);
     assert_rates(wb_rotary(x, .first = 9, .factor = 4, .low = 8, .high = 12, .length = 64), 9,
                  0.25 + kept * 0.75, 0.0025);
+    assert_sizes(wb_rotary(wb_zeros(widest(), 4, 0)), 4, 0);
     assert_null(wb_rotary(x, .low = 1, .high = 4, .length = 64));
     assert_error(WB_ERROR_ARGUMENT, "rotary: factor must be positive and finite");
     assert_null(wb_rotary(x, .factor = 4, .low = 4, .high = 4, .length = 64));
