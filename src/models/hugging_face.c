@@ -16,7 +16,16 @@
 #include "models/load.h"
 #include "models/rename.h"
 
-typedef enum kind { INTEGER, REAL, BOOL, ACTIVATION, MUST_BE_FALSE, MUST_BE_ABSENT } kind;
+typedef enum kind {
+    INTEGER,
+    REAL,
+    POSITIVE, /* a real; the desc takes 0 for its default */
+    BOOL,
+    ACTIVATION,
+    MUST_BE_FALSE,
+    MUST_BE_TRUE,
+    MUST_BE_ABSENT
+} kind;
 
 /* A setting of config.json, and the member of the desc that gets it. null counts as absent, and
  * what is absent keeps the desc's own default. */
@@ -43,10 +52,11 @@ typedef struct family {
     void (*begin)(desc *d); /* the settings that config.json need not have */
     const setting *settings;
     const name_row *names;
-    const char *embedding;       /* the first array's name, by which the prefix is found */
-    const char *const *prefixes; /* ends with NULL */
-    int64_t before;              /* layers before the blocks */
-    size_t layers, head, tied;   /* offsets of members; tied 0: there is no head */
+    const char *embedding;          /* the first array's name, by which the prefix is found */
+    const char *const *prefixes;    /* ends with NULL */
+    int64_t before;                 /* layers before the blocks */
+    double (*least)(const desc *d); /* numbers that the model has at least */
+    size_t layers, head, tied;      /* offsets of members; tied 0: there is no head */
     size_t init, dtype;
     wb_layer *(*make)(const desc *d);
     bool has_rotary;
@@ -57,6 +67,11 @@ typedef struct family {
 /* What all architectures must not have, since their numbers would be others. */
 #define REFUSED                                                                                    \
     {"quantization_config", MUST_BE_ABSENT, 0}, { "add_cross_attention", MUST_BE_FALSE, 0 }
+
+/* Of matrices with so many columns: their rows outside of the blocks, and in each. */
+static double least(int64_t columns, double outside, int64_t layers, double inside) {
+    return (double)columns * (outside + (double)layers * inside);
+}
 
 /* ---- GPT-2 ---- */
 
@@ -71,8 +86,9 @@ static const setting gpt2_settings[] = {
     ROW("n_inner", INTEGER, hidden),
     ROW("activation_function", ACTIVATION, activation),
     ROW("resid_pdrop", REAL, dropout),
-    ROW("layer_norm_epsilon", REAL, eps),
+    ROW("layer_norm_epsilon", POSITIVE, eps),
     ROW("tie_word_embeddings", BOOL, tied),
+    {"scale_attn_weights", MUST_BE_TRUE, 0},
     {"scale_attn_by_inverse_layer_idx", MUST_BE_FALSE, 0},
     REFUSED,
     END,
@@ -102,6 +118,11 @@ static const name_row gpt2_names[] = {
 };
 
 static void begin_gpt2(desc *d) { d->gpt2 = WB_DESC(gpt2, .eps = 1e-5); }
+static double least_of_gpt2(const desc *d) {
+    const wb_gpt2_desc *s = &d->gpt2;
+    return least(s->features, (double)s->vocabulary + (double)s->positions, s->layers,
+                 (double)s->features + (double)s->hidden);
+}
 static wb_layer *make_gpt2(const desc *d) { return wb_gpt2_make(d->gpt2); }
 
 /* ---- Llama, Mistral, Qwen2 ---- */
@@ -113,7 +134,7 @@ static wb_layer *make_gpt2(const desc *d) { return wb_gpt2_make(d->gpt2); }
         ROW("num_hidden_layers", INTEGER, layers), ROW("num_attention_heads", INTEGER, heads),     \
         ROW("num_key_value_heads", INTEGER, kv_heads), ROW("head_dim", INTEGER, head_features),    \
         ROW("intermediate_size", INTEGER, hidden), ROW("hidden_act", ACTIVATION, activation),      \
-        ROW("rms_norm_eps", REAL, eps), ROW("rope_theta", REAL, rotary),                           \
+        ROW("rms_norm_eps", POSITIVE, eps), ROW("rope_theta", POSITIVE, rotary),                   \
         ROW("tie_word_embeddings", BOOL, tied), REFUSED
 static const setting llama_settings[] = {LLAMA_SETTINGS, ROW("attention_bias", BOOL, bias),
                                          ROW("attention_bias", BOOL, out_bias),
@@ -156,6 +177,12 @@ static void begin_qwen2(desc *d) {
     begin_llama(d);
     d->llama.bias = true;
 }
+static double least_of_llama(const desc *d) {
+    const wb_llama_desc *s = &d->llama;
+    const bool is_given = s->head_features != 0;
+    const double qk = is_given ? (double)s->heads * (double)s->head_features : (double)s->features;
+    return least(s->features, (double)s->vocabulary, s->layers, qk + (double)s->hidden);
+}
 static wb_layer *make_llama(const desc *d) { return wb_llama_make(d->llama); }
 
 /* ---- BERT ---- */
@@ -172,7 +199,7 @@ static const setting bert_settings[] = {
     ROW("intermediate_size", INTEGER, hidden),
     ROW("hidden_act", ACTIVATION, activation),
     ROW("hidden_dropout_prob", REAL, dropout),
-    ROW("layer_norm_eps", REAL, eps),
+    ROW("layer_norm_eps", POSITIVE, eps),
     {"is_decoder", MUST_BE_FALSE, 0},
     REFUSED,
     END,
@@ -225,6 +252,11 @@ static const name_row bert_names[] = {
 };
 
 static void begin_bert(desc *d) { d->bert = WB_DESC(bert, .types = 2); }
+static double least_of_bert(const desc *d) {
+    const wb_bert_desc *s = &d->bert;
+    return least(s->features, (double)s->vocabulary + (double)s->positions + (double)s->types,
+                 s->layers, (double)s->features + (double)s->hidden);
+}
 static wb_layer *make_bert(const desc *d) { return wb_bert_make(d->bert); }
 
 /* ---- the rows ---- */
@@ -235,7 +267,8 @@ static wb_layer *make_bert(const desc *d) { return wb_bert_make(d->bert); }
         .embedding = "embed_tokens.weight", .prefixes = llama_prefixes, .before = 1,               \
         .layers = offsetof(wb_llama_desc, layers), .head = offsetof(wb_llama_desc, head),          \
         .tied = offsetof(wb_llama_desc, tied), .init = offsetof(wb_llama_desc, init),              \
-        .dtype = offsetof(wb_llama_desc, dtype), .make = make_llama, .has_rotary = true            \
+        .dtype = offsetof(wb_llama_desc, dtype), .least = least_of_llama, .make = make_llama,      \
+        .has_rotary = true                                                                         \
     }
 static const family gpt2 = {.begin = begin_gpt2,
                             .settings = gpt2_settings,
@@ -248,6 +281,7 @@ static const family gpt2 = {.begin = begin_gpt2,
                             .tied = offsetof(wb_gpt2_desc, tied),
                             .init = offsetof(wb_gpt2_desc, init),
                             .dtype = offsetof(wb_gpt2_desc, dtype),
+                            .least = least_of_gpt2,
                             .make = make_gpt2};
 static const family llama = LLAMA(llama_settings, begin_llama);
 static const family mistral = LLAMA(mistral_settings, begin_llama);
@@ -261,6 +295,7 @@ static const family bert = {.begin = begin_bert,
                             .layers = offsetof(wb_bert_desc, layers),
                             .init = offsetof(wb_bert_desc, init),
                             .dtype = offsetof(wb_bert_desc, dtype),
+                            .least = least_of_bert,
                             .make = make_bert};
 
 /* By the first of config.json's "architectures". */
@@ -361,8 +396,16 @@ static bool find_activation(const reader *r, const wb_json *value, wb_activation
     return refuse(r, value, what);
 }
 
+static bool take_positive(const reader *r, const wb_json *value, const char *name, double *number) {
+    if (!wb_json_number(value, number)) return wanted(r, value, name, "a number");
+    if (*number > 0) return true;
+    (void)wb_json_fault(r->config, value, "%s must be positive, but is %g", name, *number);
+    return false;
+}
+
 static bool take_setting(reader *r, const setting *s) {
     const wb_json *value = given(r->root, s->name);
+    char what[80];
     bool flag = false;
     if (!value) return true;
     switch (s->kind) {
@@ -371,49 +414,64 @@ static bool take_setting(reader *r, const setting *s) {
                wanted(r, value, s->name, "an integer");
     case REAL:
         return wb_json_number(value, member(r, s->offset)) || wanted(r, value, s->name, "a number");
+    case POSITIVE:
+        return take_positive(r, value, s->name, member(r, s->offset));
     case BOOL:
         return wb_json_bool(value, member(r, s->offset)) || wanted(r, value, s->name, "a bool");
     case ACTIVATION:
         return find_activation(r, value, member(r, s->offset));
     case MUST_BE_FALSE:
         return (wb_json_bool(value, &flag) && !flag) || refuse(r, value, s->name);
+    case MUST_BE_TRUE:
+        (void)snprintf(what, sizeof what, "%s = false", s->name);
+        return (wb_json_bool(value, &flag) && flag) || refuse(r, value, what);
     case MUST_BE_ABSENT:
         return refuse(r, value, s->name);
     }
     return true;
 }
 
+static bool lacks(const reader *r, const wb_json *object, const char *name) {
+    (void)wb_json_fault(r->config, object, "%s is missing", name);
+    return false;
+}
+
+/* A member that must be there. */
 static bool take_number(const reader *r, const wb_json *object, const char *name, double *number) {
     const wb_json *value = given(object, name);
-    return !value || wb_json_number(value, number) || wanted(r, value, name, "a number");
+    return value ? take_positive(r, value, name, number) : lacks(r, object, name);
+}
+
+static bool take_llama3(const reader *r, const wb_json *rope, wb_llama_desc *d) {
+    static const char name[] = "original_max_position_embeddings";
+    const wb_json *length = given(rope, name);
+    if (!length) return lacks(r, rope, name);
+    return take_number(r, rope, "low_freq_factor", &d->rotary_low) &&
+           take_number(r, rope, "high_freq_factor", &d->rotary_high) &&
+           (wb_json_integer(length, &d->rotary_length) || wanted(r, length, name, "an integer"));
 }
 
 /* rope_scaling, or, in transformers 5, rope_parameters, which has rope_theta, too. */
 static bool take_rotary(reader *r) {
     wb_llama_desc *d = &r->desc.llama;
-    const wb_json *rope = given(r->root, "rope_parameters");
-    if (!rope) rope = given(r->root, "rope_scaling");
+    const char *name = "rope_parameters";
+    const wb_json *rope = given(r->root, name);
+    if (!rope) rope = given(r->root, name = "rope_scaling");
     if (!rope) return true;
-    if (!take_number(r, rope, "rope_theta", &d->rotary)) return false;
-    const wb_json *type = given(rope, "rope_type");
+    if (rope->kind != WB_JSON_OBJECT) return wanted(r, rope, name, "an object");
+    const wb_json *base = given(rope, "rope_theta"), *type = given(rope, "rope_type");
+    if (base && !take_positive(r, base, "rope_theta", &d->rotary)) return false;
     if (!type) type = given(rope, "type");
-    const bool is_linear = wb_json_is(type, "linear"), is_llama3 = wb_json_is(type, "llama3");
-    double length = 0;
     if (!type || wb_json_is(type, "default")) return true;
+    const bool is_linear = wb_json_is(type, "linear"), is_llama3 = wb_json_is(type, "llama3");
     if (!is_linear && !is_llama3) {
         char what[120];
-        const char *name = wb_json_text(type);
-        (void)snprintf(what, sizeof what, "rotary positions of the type %.80s", name ? name : "?");
+        const char *text = wb_json_text(type);
+        (void)snprintf(what, sizeof what, "rotary positions of the type %.80s", text ? text : "?");
         return refuse(r, type, what);
     }
-    if (!take_number(r, rope, "factor", &d->rotary_factor)) return false;
-    if (is_linear) return true;
-    if (!take_number(r, rope, "low_freq_factor", &d->rotary_low) ||
-        !take_number(r, rope, "high_freq_factor", &d->rotary_high) ||
-        !take_number(r, rope, "original_max_position_embeddings", &length))
-        return false;
-    d->rotary_length = length > 0 && length < 1e15 ? (int64_t)length : 0;
-    return true;
+    return take_number(r, rope, "factor", &d->rotary_factor) &&
+           (is_linear || take_llama3(r, rope, d));
 }
 
 static bool take_positions(reader *r) {
@@ -496,6 +554,24 @@ static bool make_table(reader *r) {
     return wb_text_status(&r->table) == WB_OK;
 }
 
+static bool add_numbers(wb_record *r, void *sum) {
+    double count = r->kind == WB_RECORD_ARRAY ? 1 : 0;
+    for (int d = 0; d < r->ndim; d++) count *= (double)r->sizes[d];
+    *(double *)sum += count;
+    return true;
+}
+
+/* A small file does not make a large model: no memory is asked for that the file cannot fill. */
+static bool has_room(const reader *r) {
+    const double wants = r->family->least(&r->desc);
+    double has = 0;
+    (void)wb_record_walk(r->weights->root, add_numbers, &has);
+    if (wants <= has) return true;
+    (void)wb_fail(WB_ERROR_SHAPE, "%s: the model has at least %.0f numbers, but the weights %.0f",
+                  r->config->path, wants, has);
+    return false;
+}
+
 /* All that the architecture has must be in the file. */
 static bool load(reader *r, wb_layer *model) {
     wb_source source = {
@@ -505,7 +581,7 @@ static bool load(reader *r, wb_layer *model) {
 }
 
 static wb_layer *make(reader *r) {
-    if (!read_config(r) || !open_weights(r)) return NULL;
+    if (!read_config(r) || !open_weights(r) || !has_room(r)) return NULL;
     *(wb_init **)member(r, r->family->init) = wb_zeros_init; /* the file has the numbers */
     const uint64_t errors = wb_error_count();
     wb_layer *model = r->family->make(&r->desc);

@@ -84,7 +84,18 @@ static const config_row configs[] = {
     {"heads that do not fit", ", \"tie_word_embeddings\": true, \"head_dim\": 6", WB_ERROR_SHAPE,
      "is (8, 8) in the file"},
     {"a bad factor", ", \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": -1}",
-     WB_ERROR_ARGUMENT, "rotary_factor must be at least 0"},
+     WB_ERROR_FORMAT, "factor must be positive, but is -1"},
+    {"no factor", ", \"rope_scaling\": {\"type\": \"linear\"}", WB_ERROR_FORMAT,
+     ": factor is missing"},
+    {"no length",
+     ", \"rope_scaling\": {\"type\": \"llama3\", \"factor\": 2, \"low_freq_factor\": 1, "
+     "\"high_freq_factor\": 4}",
+     WB_ERROR_FORMAT, "original_max_position_embeddings is missing"},
+    {"a text for an object", ", \"rope_scaling\": \"linear\"", WB_ERROR_FORMAT,
+     "rope_scaling must be an object, but is a text"},
+    {"no base", ", \"rope_theta\": 0", WB_ERROR_FORMAT, "rope_theta must be positive, but is 0"},
+    {"a model that is larger than its file", ", \"head_dim\": 1000000000000", WB_ERROR_SHAPE,
+     "the model has at least 32000000000136 numbers, but the weights 536"},
     {"biases that the file lacks", ", \"mlp_bias\": true, \"auto_map\": {\"AutoModel\": \"x.y\"}",
      WB_ERROR_ARGUMENT, "layers.2.feed_forward.layers.1.layers.1.bias"},
 };
@@ -110,6 +121,10 @@ static void strange_folders(void **state) {
     write_text("empty/config.json", "{\"architectures\": \"x\"}");
     assert_null(wb_load_model(path_of("empty"), NULL));
     assert_error(WB_ERROR_FORMAT, "architectures must be a list of texts, but is a text");
+    write_text("empty/config.json",
+               "{\"architectures\": [\"GPT2Model\"], \"scale_attn_weights\": false}");
+    assert_null(wb_load_model(path_of("empty"), NULL));
+    assert_error(WB_ERROR_UNSUPPORTED, "models with scale_attn_weights = false cannot be made");
     write_text("empty/config.json", "{\"architectures\": [\"BertModel\"]}");
     assert_int_equal(wb_save_named(path_of("empty/model.safetensors"), {"a", wb_ones(WB_F32, 2)}),
                      WB_OK);
