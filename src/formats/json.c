@@ -104,6 +104,8 @@ const char *wb_json_noun(const wb_json *value) {
         [WB_JSON_NULL] = "null",       [WB_JSON_BOOL] = "a bool", [WB_JSON_INTEGER] = "an integer",
         [WB_JSON_REAL] = "a number",   [WB_JSON_TEXT] = "a text", [WB_JSON_LIST] = "a list",
         [WB_JSON_OBJECT] = "an object"};
+    if (value && value->kind == WB_JSON_TEXT && !wb_json_text(value))
+        return "a text with a zero byte";
     return value ? nouns[value->kind] : "nothing";
 }
 

@@ -160,6 +160,8 @@ static const index_row indices[] = {
     {"no map", "{\"weight_map\": [1]}", "weight_map must be an object, but is a list"},
     {"a number for a name", "{\"weight_map\": {\"a\": 1}}",
      "offset 16: the file of a tensor must be a text, but is an integer"},
+    {"a name with a zero byte", "{\"weight_map\": {\"a\": \"x\\u0000\"}}",
+     "the file of a tensor must be a text, but is a text with a zero byte"},
     {"another folder", "{\"weight_map\": {\"a\": \"../a.safetensors\"}}",
      "\"../a.safetensors\" must be the name of a file beside the index"},
     {"its folder", "{\"weight_map\": {\"a\": \"..\"}}", "must be the name of a file"},
