@@ -120,7 +120,7 @@ static bool put_clean(wb_text *out, const char *text, size_t bytes) {
                                            {" 've", "'ve"}, {" 're", "'re"}};
     wb_text now = {.data = NULL};
     wb_text_bytes(&now, text, bytes);
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs && wb_text_status(&now) == WB_OK; i++) {
         wb_text next = {.data = NULL};
         put_replaced(&next, now.data, now.size, pairs[i][0], pairs[i][1]);
         wb_text_release(&now);

@@ -141,15 +141,17 @@ static void unknown_characters_become_bytes(void **state) {
     wb_free(t);
 }
 
+static const char word_piece[] =
+    "{'model': {'type': 'WordPiece', 'unk_token': '[UNK]', 'max_input_chars_per_word': 9, "
+    "'vocab': {'[UNK]': 0, '[CLS]': 1, '[SEP]': 2, 'un': 3, '##aff': 4, '##able': 5, '##a': 6, "
+    "',':"
+    " 7, '\u4e2d': 8}}, 'normalizer': {'type': 'BertNormalizer'}, 'pre_tokenizer': {'type': "
+    "'BertPreTokenizer'}, 'post_processor': {'type': 'BertProcessing', 'cls': ['[CLS]', 1], "
+    "'sep': ['[SEP]', 2]}, 'decoder': {'type': 'WordPiece', 'prefix': '##'}}";
+
 static void words_are_made_of_pieces(void **state) {
     (void)state;
-    wb_tokenizer *t = load(
-        "{'model': {'type': 'WordPiece', 'unk_token': '[UNK]', 'max_input_chars_per_word': 9, "
-        "'vocab': {'[UNK]': 0, '[CLS]': 1, '[SEP]': 2, 'un': 3, '##aff': 4, '##able': 5, '##a': 6, "
-        "',':"
-        " 7, '\u4e2d': 8}}, 'normalizer': {'type': 'BertNormalizer'}, 'pre_tokenizer': {'type': "
-        "'BertPreTokenizer'}, 'post_processor': {'type': 'BertProcessing', 'cls': ['[CLS]', 1], "
-        "'sep': ['[SEP]', 2]}, 'decoder': {'type': 'WordPiece', 'prefix': '##'}}");
+    wb_tokenizer *t = load(word_piece);
     assert_string_equal(encoded(t, "UNaffable,un \u4e2d\u00C4 x"), "1 3 4 5 7 3 8 0 0 2");
     assert_string_equal(encoded(t, "unaffableab"), "1 0 2"); /* too long */
     assert_string_equal(DECODED(t, 1, 3, 4, 5, 7, 3), "[CLS] unaffable, un");
@@ -368,13 +370,13 @@ static void a_long_piece_takes_no_square_of_its_length(void **state) {
     wb_free(t);
 }
 
-static void allocations_that_fail_are_errors(void **state) {
-    (void)state;
-    wb_free(load(byte_level));
+static void fail_each(const char *json, const char *text) {
+    wb_tokenizer *good = load(json), *t = NULL;
     const char *path = path_of("tokenizer.json");
-    wb_tokenizer *t = NULL;
+    int32_t ids[ROOM];
+    const int64_t wanted = wb_encode(good, text, ids, ROOM),
+                  wanted_bytes = wb_decode(good, ids, wanted);
     int64_t count = -1, bytes = -1;
-    const int32_t ids[] = {8, 4, 12, 9};
     for (int64_t n = 1; !t; n++) {
         (void)wb_fail_allocation(n);
         t = wb_tokenizer_load(path);
@@ -384,18 +386,25 @@ static void allocations_that_fail_are_errors(void **state) {
     }
     for (int64_t n = 1; count < 0; n++) {
         (void)wb_fail_allocation(n);
-        count = wb_encode(t, "hello <end> hell");
+        count = wb_encode(t, text);
         (void)wb_fail_allocation(0);
         if (count < 0) assert_error(WB_ERROR_MEMORY, "");
     }
     for (int64_t n = 1; bytes < 0; n++) {
         (void)wb_fail_allocation(n);
-        bytes = wb_decode(t, ids, 4);
+        bytes = wb_decode(t, ids, wanted);
         (void)wb_fail_allocation(0);
         if (bytes < 0) assert_error(WB_ERROR_MEMORY, "");
     }
-    assert_true(count == 5 && bytes == 9);
-    wb_free(t);
+    assert_int_equal(count, wanted);
+    assert_int_equal(bytes, wanted_bytes);
+    wb_free(good), wb_free(t);
+}
+
+static void allocations_that_fail_are_errors(void **state) {
+    (void)state;
+    fail_each(byte_level, "hello <end> hell");
+    fail_each(word_piece, "unaffable, un able aff able unaffable");
 }
 
 int main(void) {
