@@ -172,6 +172,27 @@ def tokenizers():
     yield {"model": gpt, "pre_tokenizer": {"type": "Sequence", "pretokenizers": others}, "normalizer": {"type": "Strip"}}, " he-l1! l"
 
 
+def folders():
+    """config.json, a zero byte, the index of the two files that the target fuzz_folder has."""
+    def index(names, b=()):
+        return {"weight_map": {name: "b.safetensors" if name in b or any(name.startswith(x) for x in b) else "a.safetensors" for name in names}}
+    gpt2 = [f"transformer.{x}" for x in ("wte.weight", "wpe.weight", *(f"h.0.{y}.{z}" for y in ("ln_1", "ln_2", "attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
+                                                                       for z in ("weight", "bias")), "ln_f.weight", "ln_f.bias")]
+    yield {"architectures": ["GPT2LMHeadModel"], "vocab_size": 7, "n_positions": 5, "n_embd": 4, "n_layer": 1, "n_head": 2, "n_inner": 6,
+           "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "eos_token_id": 3}, index(gpt2)
+    block = "model.layers.0."
+    llama = ["model.embed_tokens.weight", *(block + x + ".weight" for x in ("input_layernorm", "post_attention_layernorm", "self_attn.q_proj", "self_attn.k_proj")),
+             *(block + x + ".weight" for x in ("self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")), "model.norm.weight", "lm_head.weight"]
+    sizes = {"vocab_size": 7, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 6,
+             "hidden_act": "silu", "eos_token_id": [3, 4]}
+    scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8}
+    yield {"architectures": ["LlamaForCausalLM"], "rope_scaling": scaling} | sizes, index(llama, llama[5:])
+    yield {"architectures": ["MistralForCausalLM"], "sliding_window": 2, "rope_parameters": {"rope_theta": 99.0, "rope_type": "default"}} | sizes, index(llama, llama[5:])
+    bert = ["bert.embeddings." + x for x in ("word_embeddings.weight", "position_embeddings.weight", "token_type_embeddings.weight", "LayerNorm.weight", "LayerNorm.bias")]
+    yield {"architectures": ["BertModel"], "vocab_size": 7, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 6,
+           "max_position_embeddings": 5, "type_vocab_size": 2, "hidden_act": "gelu", "position_embedding_type": "absolute"}, index(bert, bert)
+
+
 def jld2_files():
     array = struct.pack("<6f", *range(6))
     j = Jld2()
@@ -249,6 +270,8 @@ def files():
         yield f"json/{i}", text.encode()
     for i, (tokenizer, text) in enumerate(tokenizers()):
         yield f"tokenizer/{i}", json.dumps(tokenizer).encode() + b"\0" + text.encode()
+    for i, (config, index) in enumerate(folders()):
+        yield f"folder/{i}", json.dumps(config).encode() + b"\0" + json.dumps(index).encode()
     yield "npz/empty", zipped([])
     yield "npz/stored", zipped([("a.npy", array, 0), ("b.c.npy", array, 0), ("d/", b"", 0)])
     yield "npz/deflated", zipped([("a.npy", array, 8), ("text", b"hello" * 9, 8)])

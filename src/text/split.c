@@ -191,14 +191,15 @@ static wb_status read_bert(wb_tokenizer *t, const wb_json *json, wb_text_step *s
 static bool run_whitespace(const wb_text_step *step, const char *text, size_t bytes, bool is_first,
                            wb_pieces *out) {
     const wb_unicode *unicode = &step->tokenizer->unicode;
-    enum { SPACE, WORD, OTHER } kind = SPACE;
+    enum { SPACE, WORD, OTHER };
+    int kind = SPACE;
     size_t length, begin = 0;
     for (size_t i = 0; i < bytes; i += length) {
         const uint32_t code = wb_utf8_code(text + i, &length);
         const int own = wb_is_word_character(unicode, code) ? WORD
                         : wb_is_space(unicode, code)        ? SPACE
                                                             : OTHER;
-        if (own == (int)kind) continue;
+        if (own == kind) continue;
         if (kind != SPACE && !wb_pieces_add(out, text + begin, i - begin, is_first && !begin))
             return false;
         kind = own, begin = i;

@@ -55,6 +55,9 @@ static const struct row {
     {"Embedding(5 => 3)", {{-2, {4, 2}}}},
     {"EmbeddingBag(5 => 3, mean)", {{-2, {4, 2}}}},
     {"PositionEmbedding(6 => 3)", {{3, {3, 4, 2}}}},
+    {"TokenEmbedding(words = Embedding(5 => 3), positions = PositionEmbedding(6 => 3), types = "
+     "Embedding(2 => 3), norm = LayerNorm(3), dropout = Dropout(0))",
+     {{-2, {4, 2}}}},
     {"SinusoidalPositions()", {{3, {4, 3, 2}}}},
     {"RotaryPositions(heads=2)", {{3, {8, 3, 2}}}},
     {"RNN(3 => 4, tanh)", {{3, {3, 5, 2}}}},
