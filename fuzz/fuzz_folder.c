@@ -71,7 +71,7 @@ static void remove_folder(void) {
 }
 
 static void prepare(void) {
-    (void)snprintf(folder, sizeof folder, "/dev/shm/weber-fuzz-XXXXXX");
+    (void)snprintf(folder, sizeof folder, "/tmp/weber-fuzz-XXXXXX");
     if (!mkdtemp(folder)) abort();
     write_arrays();
     (void)atexit(remove_folder);

@@ -1,337 +1,27 @@
 /* Models of language from folders of Hugging Face's. An architecture is a row: which maker, which
- * settings of config.json it takes, and the table of its arrays' names. Settings, their names and
- * their defaults are those of `transformers` 4 and 5 (configuration_gpt2.py, ..., modeling_*.py).
- * Nothing in the folder is executed. */
+ * settings of config.json it takes, and the table of its arrays' names (architectures.c). Nothing
+ * in the folder is executed. */
 #include "models/hugging_face.h"
 
 #include <string.h>
-#include <weber/language.h>
-#include <weber/ops.h>
 
 #include "array/use.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "formats/index.h"
 #include "formats/json.h"
+#include "models/architectures.h"
 #include "models/load.h"
 #include "models/rename.h"
-
-typedef enum kind {
-    INTEGER,
-    REAL,
-    POSITIVE, /* a real; the desc takes 0 for its default */
-    BOOL,
-    ACTIVATION,
-    MUST_BE_FALSE,
-    MUST_BE_TRUE,
-    MUST_BE_ABSENT
-} kind;
-
-/* A setting of config.json, and the member of the desc that gets it. null counts as absent, and
- * what is absent keeps the desc's own default. */
-typedef struct setting {
-    const char *name;
-    kind kind;
-    size_t offset;
-} setting;
-
-/* A row of the rename table, where @ is the prefix of the names, # the number of the layer after
- * the blocks, and ## the one after that. */
-typedef struct name_row {
-    const char *row;
-    const char *only_if; /* an array that the file must have for this row, with @; NULL: always */
-} name_row;
-
-typedef union desc {
-    wb_gpt2_desc gpt2;
-    wb_llama_desc llama;
-    wb_bert_desc bert;
-} desc;
-
-typedef struct family {
-    void (*begin)(desc *d); /* the settings that config.json need not have */
-    const setting *settings;
-    const name_row *names;
-    const char *embedding;          /* the first array's name, by which the prefix is found */
-    const char *const *prefixes;    /* ends with NULL */
-    int64_t before;                 /* layers before the blocks */
-    double (*least)(const desc *d); /* numbers that the model has at least */
-    size_t layers, head, tied;      /* offsets of members; tied 0: there is no head */
-    size_t init, dtype;
-    wb_layer *(*make)(const desc *d);
-    bool has_rotary;
-} family;
-
-#define END                                                                                        \
-    { NULL, INTEGER, 0 }
-/* What all architectures must not have, since their numbers would be others. */
-#define REFUSED                                                                                    \
-    {"quantization_config", MUST_BE_ABSENT, 0}, { "add_cross_attention", MUST_BE_FALSE, 0 }
-
-/* Of matrices with so many columns: their rows outside of the blocks, and in each. */
-static double least(int64_t columns, double outside, int64_t layers, double inside) {
-    return (double)columns * (outside + (double)layers * inside);
-}
-
-/* ---- GPT-2 ---- */
-
-#define ROW(name, kind, member)                                                                    \
-    { name, kind, offsetof(wb_gpt2_desc, member) }
-static const setting gpt2_settings[] = {
-    ROW("vocab_size", INTEGER, vocabulary),
-    ROW("n_positions", INTEGER, positions),
-    ROW("n_embd", INTEGER, features),
-    ROW("n_layer", INTEGER, layers),
-    ROW("n_head", INTEGER, heads),
-    ROW("n_inner", INTEGER, hidden),
-    ROW("activation_function", ACTIVATION, activation),
-    ROW("resid_pdrop", REAL, dropout),
-    ROW("layer_norm_epsilon", POSITIVE, eps),
-    ROW("tie_word_embeddings", BOOL, tied),
-    {"scale_attn_weights", MUST_BE_TRUE, 0},
-    {"scale_attn_by_inverse_layer_idx", MUST_BE_FALSE, 0},
-    REFUSED,
-    END,
-};
-#undef ROW
-
-static const char *const gpt2_prefixes[] = {"transformer.", "", NULL};
-static const name_row gpt2_names[] = {
-    {"@wte.weight -> layers.1.weight", NULL},
-    {"@wpe.weight -> layers.2.weight", NULL},
-    {"@h.*.ln_*.weight -> layers.*+4.norm*.diag.scale", NULL},
-    {"@h.*.ln_*.bias -> layers.*+4.norm*.diag.bias", NULL},
-    {"@h.*.attn.c_attn.weight -> layers.*+4.attention.q_proj.weight part 1/3 along 0", NULL},
-    {"@h.*.attn.c_attn.weight -> layers.*+4.attention.k_proj.weight part 2/3 along 0", NULL},
-    {"@h.*.attn.c_attn.weight -> layers.*+4.attention.v_proj.weight part 3/3 along 0", NULL},
-    {"@h.*.attn.c_attn.bias -> layers.*+4.attention.q_proj.bias part 1/3", NULL},
-    {"@h.*.attn.c_attn.bias -> layers.*+4.attention.k_proj.bias part 2/3", NULL},
-    {"@h.*.attn.c_attn.bias -> layers.*+4.attention.v_proj.bias part 3/3", NULL},
-    {"@h.*.attn.c_proj.* -> layers.*+4.attention.out_proj.*", NULL},
-    {"@h.*.mlp.c_fc.* -> layers.*+4.feed_forward.layers.1.*", NULL},
-    {"@h.*.mlp.c_proj.* -> layers.*+4.feed_forward.layers.3.*", NULL},
-    {"@ln_f.weight -> layers.#.diag.scale", NULL},
-    {"@ln_f.bias -> layers.#.diag.bias", NULL},
-    {"@h.*.attn.bias ->", "@h.0.attn.bias"}, /* the causal mask */
-    {"@h.*.attn.masked_bias ->", "@h.0.attn.masked_bias"},
-    {NULL, NULL},
-};
-
-static void begin_gpt2(desc *d) { d->gpt2 = WB_DESC(gpt2, .eps = 1e-5); }
-static double least_of_gpt2(const desc *d) {
-    const wb_gpt2_desc *s = &d->gpt2;
-    return least(s->features, (double)s->vocabulary + (double)s->positions, s->layers,
-                 (double)s->features + (double)s->hidden);
-}
-static wb_layer *make_gpt2(const desc *d) { return wb_gpt2_make(d->gpt2); }
-
-/* ---- Llama, Mistral, Qwen2 ---- */
-
-#define ROW(name, kind, member)                                                                    \
-    { name, kind, offsetof(wb_llama_desc, member) }
-#define LLAMA_SETTINGS                                                                             \
-    ROW("vocab_size", INTEGER, vocabulary), ROW("hidden_size", INTEGER, features),                 \
-        ROW("num_hidden_layers", INTEGER, layers), ROW("num_attention_heads", INTEGER, heads),     \
-        ROW("num_key_value_heads", INTEGER, kv_heads), ROW("head_dim", INTEGER, head_features),    \
-        ROW("intermediate_size", INTEGER, hidden), ROW("hidden_act", ACTIVATION, activation),      \
-        ROW("rms_norm_eps", POSITIVE, eps), ROW("rope_theta", POSITIVE, rotary),                   \
-        ROW("tie_word_embeddings", BOOL, tied), REFUSED
-static const setting llama_settings[] = {LLAMA_SETTINGS, ROW("attention_bias", BOOL, bias),
-                                         ROW("attention_bias", BOOL, out_bias),
-                                         ROW("mlp_bias", BOOL, feed_forward_bias), END};
-static const setting mistral_settings[] = {LLAMA_SETTINGS, ROW("sliding_window", INTEGER, window),
-                                           END};
-static const setting qwen2_settings[] = {
-    LLAMA_SETTINGS, {"use_sliding_window", MUST_BE_FALSE, 0}, END};
-#undef ROW
-
-static const char *const llama_prefixes[] = {"model.", "", NULL};
-static const name_row llama_names[] = {
-    {"@embed_tokens.weight -> layers.1.weight", NULL},
-    {"@layers.*.input_layernorm.weight -> layers.*+2.norm1.scale", NULL},
-    {"@layers.*.post_attention_layernorm.weight -> layers.*+2.norm2.scale", NULL},
-    {"@layers.*.self_attn.o_proj.weight -> layers.*+2.attention.out_proj.weight transpose", NULL},
-    {"@layers.*.self_attn.o_proj.bias -> layers.*+2.attention.out_proj.bias",
-     "@layers.0.self_attn.o_proj.bias"},
-    {"@layers.*.self_attn.*_proj.weight -> layers.*+2.attention.*_proj.weight transpose", NULL},
-    {"@layers.*.self_attn.*_proj.bias -> layers.*+2.attention.*_proj.bias",
-     "@layers.0.self_attn.q_proj.bias"},
-    {"@layers.*.mlp.gate_proj.weight -> layers.*+2.feed_forward.layers.1.layers.1.weight transpose",
-     NULL},
-    {"@layers.*.mlp.up_proj.weight -> layers.*+2.feed_forward.layers.1.layers.2.weight transpose",
-     NULL},
-    {"@layers.*.mlp.down_proj.weight -> layers.*+2.feed_forward.layers.2.weight transpose", NULL},
-    {"@layers.*.mlp.gate_proj.bias -> layers.*+2.feed_forward.layers.1.layers.1.bias",
-     "@layers.0.mlp.gate_proj.bias"},
-    {"@layers.*.mlp.up_proj.bias -> layers.*+2.feed_forward.layers.1.layers.2.bias",
-     "@layers.0.mlp.up_proj.bias"},
-    {"@layers.*.mlp.down_proj.bias -> layers.*+2.feed_forward.layers.2.bias",
-     "@layers.0.mlp.down_proj.bias"},
-    {"@norm.weight -> layers.#.scale", NULL},
-    {"@layers.*.self_attn.rotary_emb.inv_freq ->", "@layers.0.self_attn.rotary_emb.inv_freq"},
-    {NULL, NULL},
-};
-
-static void begin_llama(desc *d) { d->llama = WB_DESC(llama, .vocabulary = 32000, .eps = 1e-6); }
-static void begin_qwen2(desc *d) {
-    begin_llama(d);
-    d->llama.bias = true;
-}
-static double least_of_llama(const desc *d) {
-    const wb_llama_desc *s = &d->llama;
-    const bool is_given = s->head_features != 0;
-    const double qk = is_given ? (double)s->heads * (double)s->head_features : (double)s->features;
-    return least(s->features, (double)s->vocabulary, s->layers, qk + (double)s->hidden);
-}
-static wb_layer *make_llama(const desc *d) { return wb_llama_make(d->llama); }
-
-/* ---- BERT ---- */
-
-#define ROW(name, kind, member)                                                                    \
-    { name, kind, offsetof(wb_bert_desc, member) }
-static const setting bert_settings[] = {
-    ROW("vocab_size", INTEGER, vocabulary),
-    ROW("max_position_embeddings", INTEGER, positions),
-    ROW("type_vocab_size", INTEGER, types),
-    ROW("hidden_size", INTEGER, features),
-    ROW("num_hidden_layers", INTEGER, layers),
-    ROW("num_attention_heads", INTEGER, heads),
-    ROW("intermediate_size", INTEGER, hidden),
-    ROW("hidden_act", ACTIVATION, activation),
-    ROW("hidden_dropout_prob", REAL, dropout),
-    ROW("layer_norm_eps", POSITIVE, eps),
-    {"is_decoder", MUST_BE_FALSE, 0},
-    REFUSED,
-    END,
-};
-#undef ROW
-
-static const char *const bert_prefixes[] = {"bert.", "", NULL};
-#define NORM(from, to)                                                                             \
-    {from ".weight -> " to ".diag.scale", from ".weight"},                                         \
-        {from ".bias -> " to ".diag.bias", from ".bias"},                                          \
-        {from ".gamma -> " to ".diag.scale", from ".gamma"}, /* before 2019 */                     \
-    {                                                                                              \
-        from ".beta -> " to ".diag.bias", from ".beta"                                             \
-    }
-#define NORMS(from, to)                                                                            \
-    {"@encoder.layer.*." from ".weight -> layers.*+2." to ".diag.scale",                           \
-     "@encoder.layer.0." from ".weight"},                                                          \
-        {"@encoder.layer.*." from ".bias -> layers.*+2." to ".diag.bias",                          \
-         "@encoder.layer.0." from ".bias"},                                                        \
-        {"@encoder.layer.*." from ".gamma -> layers.*+2." to ".diag.scale",                        \
-         "@encoder.layer.0." from ".gamma"},                                                       \
-    {                                                                                              \
-        "@encoder.layer.*." from ".beta -> layers.*+2." to ".diag.bias",                           \
-            "@encoder.layer.0." from ".beta"                                                       \
-    }
-#define LINEAR(from, to)                                                                           \
-    {"@encoder.layer.*." from ".weight -> layers.*+2." to ".weight transpose", NULL}, {            \
-        "@encoder.layer.*." from ".bias -> layers.*+2." to ".bias", NULL                           \
-    }
-static const name_row bert_names[] = {
-    {"@embeddings.word_embeddings.weight -> layers.1.words.weight", NULL},
-    {"@embeddings.position_embeddings.weight -> layers.1.positions.weight", NULL},
-    {"@embeddings.token_type_embeddings.weight -> layers.1.types.weight", NULL},
-    NORM("@embeddings.LayerNorm", "layers.1.norm"),
-    {"@embeddings.position_ids ->", "@embeddings.position_ids"},
-    LINEAR("attention.self.query", "attention.q_proj"),
-    LINEAR("attention.self.key", "attention.k_proj"),
-    LINEAR("attention.self.value", "attention.v_proj"),
-    LINEAR("attention.output.dense", "attention.out_proj"),
-    NORMS("attention.output.LayerNorm", "norm1"),
-    LINEAR("intermediate.dense", "feed_forward.layers.1"),
-    LINEAR("output.dense", "feed_forward.layers.3"),
-    NORMS("output.LayerNorm", "norm2"),
-    /* what comes after the encoder is left out */
-    {"@pooler.** ->", "@pooler.dense.weight"},
-    {"cls.** ->", "cls.predictions.transform.dense.weight"},
-    {"classifier.** ->", "classifier.weight"},
-    {"qa_outputs.** ->", "qa_outputs.weight"},
-    {NULL, NULL},
-};
-
-static void begin_bert(desc *d) { d->bert = WB_DESC(bert, .types = 2); }
-static double least_of_bert(const desc *d) {
-    const wb_bert_desc *s = &d->bert;
-    return least(s->features, (double)s->vocabulary + (double)s->positions + (double)s->types,
-                 s->layers, (double)s->features + (double)s->hidden);
-}
-static wb_layer *make_bert(const desc *d) { return wb_bert_make(d->bert); }
-
-/* ---- the rows ---- */
-
-#define LLAMA(settings_, begin_)                                                                   \
-    {                                                                                              \
-        .begin = begin_, .settings = settings_, .names = llama_names,                              \
-        .embedding = "embed_tokens.weight", .prefixes = llama_prefixes, .before = 1,               \
-        .layers = offsetof(wb_llama_desc, layers), .head = offsetof(wb_llama_desc, head),          \
-        .tied = offsetof(wb_llama_desc, tied), .init = offsetof(wb_llama_desc, init),              \
-        .dtype = offsetof(wb_llama_desc, dtype), .least = least_of_llama, .make = make_llama,      \
-        .has_rotary = true                                                                         \
-    }
-static const family gpt2 = {.begin = begin_gpt2,
-                            .settings = gpt2_settings,
-                            .names = gpt2_names,
-                            .embedding = "wte.weight",
-                            .prefixes = gpt2_prefixes,
-                            .before = 3,
-                            .layers = offsetof(wb_gpt2_desc, layers),
-                            .head = offsetof(wb_gpt2_desc, head),
-                            .tied = offsetof(wb_gpt2_desc, tied),
-                            .init = offsetof(wb_gpt2_desc, init),
-                            .dtype = offsetof(wb_gpt2_desc, dtype),
-                            .least = least_of_gpt2,
-                            .make = make_gpt2};
-static const family llama = LLAMA(llama_settings, begin_llama);
-static const family mistral = LLAMA(mistral_settings, begin_llama);
-static const family qwen2 = LLAMA(qwen2_settings, begin_qwen2);
-static const family bert = {.begin = begin_bert,
-                            .settings = bert_settings,
-                            .names = bert_names,
-                            .embedding = "embeddings.word_embeddings.weight",
-                            .prefixes = bert_prefixes,
-                            .before = 1,
-                            .layers = offsetof(wb_bert_desc, layers),
-                            .init = offsetof(wb_bert_desc, init),
-                            .dtype = offsetof(wb_bert_desc, dtype),
-                            .least = least_of_bert,
-                            .make = make_bert};
-
-/* By the first of config.json's "architectures". */
-static const struct architecture {
-    const char *name;
-    const family *family;
-    bool has_head; /* the logits of the next token; else the features before them */
-} architectures[] = {
-    {"GPT2LMHeadModel", &gpt2, true},
-    {"GPT2Model", &gpt2, false},
-    {"LlamaForCausalLM", &llama, true},
-    {"LlamaModel", &llama, false},
-    {"MistralForCausalLM", &mistral, true},
-    {"MistralModel", &mistral, false},
-    {"Qwen2ForCausalLM", &qwen2, true},
-    {"Qwen2Model", &qwen2, false},
-    {"BertModel", &bert, false},
-    {"BertForMaskedLM", &bert, false},
-    {"BertForPreTraining", &bert, false},
-};
-
-static const struct {
-    const char *name;
-    wb_activation *activation;
-} activations[] = {{"gelu", wb_gelu_erf},  {"gelu_new", wb_gelu}, {"gelu_pytorch_tanh", wb_gelu},
-                   {"gelu_fast", wb_gelu}, {"relu", wb_relu},     {"silu", wb_swish},
-                   {"swish", wb_swish},    {"tanh", wb_tanh},     {"sigmoid", wb_sigmoid}};
 
 /* A folder that is being read. */
 typedef struct reader {
     const char *folder;
     wb_file *config;
     const wb_json *root;
-    const struct architecture *architecture;
-    const family *family;
-    desc desc;
+    const wb_architecture *architecture;
+    const wb_family *family;
+    wb_architecture_desc desc;
     wb_file *weights;
     const char *prefix;
     wb_text table;
@@ -356,9 +46,9 @@ static bool find_architecture(reader *r) {
                              "architectures must be a list of texts, but is %s",
                              wb_json_noun(list)) == WB_OK;
     wb_text known = {.data = NULL};
-    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++) {
-        if (strcmp(architectures[i].name, name) == 0) r->architecture = &architectures[i];
-        wb_text_add(&known, "%s%s", i ? ", " : "", architectures[i].name);
+    for (int i = 0; i < wb_architecture_count; i++) {
+        if (strcmp(wb_architectures[i].name, name) == 0) r->architecture = &wb_architectures[i];
+        wb_text_add(&known, "%s%s", i ? ", " : "", wb_architectures[i].name);
     }
     if (!r->architecture)
         (void)wb_fail(WB_ERROR_UNSUPPORTED,
@@ -386,9 +76,9 @@ static bool refuse(const reader *r, const wb_json *value, const char *what) {
 static bool find_activation(const reader *r, const wb_json *value, wb_activation **activation) {
     const char *name = wb_json_text(value);
     if (!name) return wanted(r, value, "the activation", "a text");
-    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
-        if (strcmp(activations[i].name, name) == 0) {
-            *activation = activations[i].activation;
+    for (int i = 0; i < wb_named_activation_count; i++)
+        if (strcmp(wb_named_activations[i].name, name) == 0) {
+            *activation = wb_named_activations[i].activation;
             return true;
         }
     char what[120];
@@ -403,29 +93,29 @@ static bool take_positive(const reader *r, const wb_json *value, const char *nam
     return false;
 }
 
-static bool take_setting(reader *r, const setting *s) {
+static bool take_setting(reader *r, const wb_config_setting *s) {
     const wb_json *value = given(r->root, s->name);
     char what[80];
     bool flag = false;
     if (!value) return true;
     switch (s->kind) {
-    case INTEGER:
+    case WB_CONFIG_INTEGER:
         return wb_json_integer(value, member(r, s->offset)) ||
                wanted(r, value, s->name, "an integer");
-    case REAL:
+    case WB_CONFIG_REAL:
         return wb_json_number(value, member(r, s->offset)) || wanted(r, value, s->name, "a number");
-    case POSITIVE:
+    case WB_CONFIG_POSITIVE:
         return take_positive(r, value, s->name, member(r, s->offset));
-    case BOOL:
+    case WB_CONFIG_BOOL:
         return wb_json_bool(value, member(r, s->offset)) || wanted(r, value, s->name, "a bool");
-    case ACTIVATION:
+    case WB_CONFIG_ACTIVATION:
         return find_activation(r, value, member(r, s->offset));
-    case MUST_BE_FALSE:
+    case WB_CONFIG_FALSE:
         return (wb_json_bool(value, &flag) && !flag) || refuse(r, value, s->name);
-    case MUST_BE_TRUE:
+    case WB_CONFIG_TRUE:
         (void)snprintf(what, sizeof what, "%s = false", s->name);
         return (wb_json_bool(value, &flag) && flag) || refuse(r, value, what);
-    case MUST_BE_ABSENT:
+    case WB_CONFIG_ABSENT:
         return refuse(r, value, s->name);
     }
     return true;
@@ -487,7 +177,7 @@ static bool read_config(reader *r) {
     wb_release(path);
     if (!r->config || !find_architecture(r)) return false;
     r->family->begin(&r->desc);
-    for (const setting *s = r->family->settings; s->name; s++)
+    for (const wb_config_setting *s = r->family->settings; s->name; s++)
         if (!take_setting(r, s)) return false;
     if (r->family->head) *(bool *)member(r, r->family->head) = r->architecture->has_head;
     return take_positions(r);
@@ -504,7 +194,7 @@ static const wb_record *array_named(const reader *r, const char *prefix, const c
 
 /* Opens the weights; finds the prefix of their names, and their type. */
 static bool open_weights(reader *r) {
-    const family *f = r->family;
+    const wb_family *f = r->family;
     char name[80];
     r->weights = wb_open(r->folder);
     if (!r->weights) return false;
@@ -534,12 +224,12 @@ static void put_row(reader *r, const char *row, int64_t after) {
 
 /* The rename table of this file. */
 static bool make_table(reader *r) {
-    const family *f = r->family;
+    const wb_family *f = r->family;
     const int64_t after = f->before + *(const int64_t *)member(r, f->layers) + 1;
     const bool tied = f->tied && *(const bool *)member(r, f->tied);
     const bool has_head = f->head && r->architecture->has_head;
     const bool file_has_head = f->head && array_named(r, "", "lm_head.weight");
-    for (const name_row *n = f->names; n->row; n++)
+    for (const wb_name_row *n = f->names; n->row; n++)
         if (!n->only_if || array_named(r, r->prefix, n->only_if)) put_row(r, n->row, after);
     if (has_head && tied) {
         wb_text_add(&r->table, "%s%s -> layers.%lld.weight transpose\n", r->prefix, f->embedding,

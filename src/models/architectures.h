@@ -1,0 +1,72 @@
+/* The architectures of Hugging Face's folders that can be made, as rows (architectures.c).
+ * Settings, their names and their defaults are those of `transformers` 4 and 5
+ * (configuration_gpt2.py, ..., modeling_*.py). */
+#ifndef WB_MODELS_ARCHITECTURES_H
+#define WB_MODELS_ARCHITECTURES_H
+
+#include <weber/language.h>
+
+typedef enum wb_config_kind {
+    WB_CONFIG_INTEGER,
+    WB_CONFIG_REAL,
+    WB_CONFIG_POSITIVE, /* a real; the desc takes 0 for its default */
+    WB_CONFIG_BOOL,
+    WB_CONFIG_ACTIVATION,
+    WB_CONFIG_FALSE,
+    WB_CONFIG_TRUE,
+    WB_CONFIG_ABSENT
+} wb_config_kind;
+
+/* A setting of config.json, and the member of the desc that gets it. null counts as absent, and
+ * what is absent keeps the desc's own default. */
+typedef struct wb_config_setting {
+    const char *name;
+    wb_config_kind kind;
+    size_t offset;
+} wb_config_setting;
+
+/* A row of the rename table, where @ is the prefix of the names, and # the number of the layer
+ * after the blocks. */
+typedef struct wb_name_row {
+    const char *row;
+    const char *only_if; /* an array that the file must have for this row, with @; NULL: always */
+} wb_name_row;
+
+typedef union wb_architecture_desc {
+    wb_gpt2_desc gpt2;
+    wb_llama_desc llama;
+    wb_bert_desc bert;
+} wb_architecture_desc;
+
+typedef struct wb_family {
+    void (*begin)(wb_architecture_desc *d); /* the settings that config.json need not have */
+    const wb_config_setting *settings;
+    const wb_name_row *names;
+    const char *embedding;       /* the first array's name, by which the prefix is found */
+    const char *const *prefixes; /* ends with NULL */
+    int64_t before;              /* layers before the blocks */
+    double (*least)(const wb_architecture_desc *d); /* numbers that the model has at least */
+    size_t layers, head, tied; /* offsets of members; tied 0: there is no head */
+    size_t init, dtype;
+    wb_layer *(*make)(const wb_architecture_desc *d);
+    bool has_rotary;
+} wb_family;
+
+/* By the first of config.json's "architectures". */
+typedef struct wb_architecture {
+    const char *name;
+    const wb_family *family;
+    bool has_head; /* the logits of the next token; else the features before them */
+} wb_architecture;
+extern const wb_architecture wb_architectures[];
+extern const int wb_architecture_count;
+
+/* By the names of transformers. */
+typedef struct wb_named_activation {
+    const char *name;
+    wb_activation *activation;
+} wb_named_activation;
+extern const wb_named_activation wb_named_activations[];
+extern const int wb_named_activation_count;
+
+#endif
