@@ -1,4 +1,5 @@
 """The examples run, shortly, and what they learn is learned."""
+import json
 import pathlib
 import re
 import runpy
@@ -48,9 +49,27 @@ def test_readme():
     assert names["loss"].item() < 0.5
 
 
-def test_modules_of_the_manual():
+def make_gpt2(wb, folder):
+    """A folder as Hugging Face has it: a small GPT-2, and the tokenizer of a few letters."""
+    folder.mkdir()
+    sizes = {"wte.weight": (10, 4), "wpe.weight": (100, 4), "ln_f.weight": 4, "ln_f.bias": 4}
+    for name, n in (("attn.c_attn", (4, 12)), ("attn.c_proj", (4, 4)), ("mlp.c_fc", (4, 16)), ("mlp.c_proj", (16, 4))):
+        sizes |= {f"h.0.{name}.weight": n, f"h.0.{name}.bias": n[1]}
+    for name in ("ln_1", "ln_2"):
+        sizes |= {f"h.0.{name}.weight": 4, f"h.0.{name}.bias": 4}
+    wb.save(folder / "model.safetensors", **{f"transformer.{name}": wb.normal(size) for name, size in sizes.items()})
+    settings = {"architectures": ["GPT2LMHeadModel"], "vocab_size": 10, "n_positions": 100, "n_embd": 4, "n_layer": 1, "n_head": 2, "eos_token_id": 9}
+    (folder / "config.json").write_text(json.dumps(settings))
+    vocabulary = {letter: id for id, letter in enumerate("How areyu?")}
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": vocabulary, "merges": []}}))
+
+
+def test_modules_of_the_manual(tmp_path, monkeypatch):
     text = (HERE.parent / "docs/python.md").read_text()
     import weber as wb
+
+    make_gpt2(wb, tmp_path / "gpt2")
+    monkeypatch.chdir(tmp_path)
 
     model = wb.Chain(wb.Dense(4, 4), wb.relu, wb.Dense(4, 1))
     names = {"wb": wb, "x": wb.ones(3), "y": wb.ones((2, 1)), "model": model, "requests": [wb.ones((2, 4))] * 3, "optimiser": wb.setup(wb.Adam(), model),
