@@ -37,3 +37,21 @@ int64_t wb_utf8_fault(const char *text, size_t size_bytes) {
     }
     return -1;
 }
+
+size_t wb_utf8_bytes(uint32_t code, char bytes[4]) {
+    size_t count = 0;
+    if (code < 0x80) return bytes[0] = (char)code, 1;
+    if (code < 0x800) {
+        bytes[count++] = (char)(0xC0 | code >> 6);
+    } else {
+        if (code < 0x10000) {
+            bytes[count++] = (char)(0xE0 | code >> 12);
+        } else {
+            bytes[count++] = (char)(0xF0 | code >> 18);
+            bytes[count++] = (char)(0x80 | (code >> 12 & 0x3F));
+        }
+        bytes[count++] = (char)(0x80 | (code >> 6 & 0x3F));
+    }
+    bytes[count++] = (char)(0x80 | (code & 0x3F));
+    return count;
+}

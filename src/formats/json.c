@@ -168,23 +168,6 @@ static bool read_code(parser *p, uint32_t *code) {
     return fault(p, begin, "half of a surrogate pair");
 }
 
-static char *put_code(char *out, uint32_t code) {
-    if (code < 0x80) return *out = (char)code, out + 1;
-    if (code < 0x800) {
-        *out++ = (char)(0xC0 | code >> 6);
-    } else {
-        if (code < 0x10000) {
-            *out++ = (char)(0xE0 | code >> 12);
-        } else {
-            *out++ = (char)(0xF0 | code >> 18);
-            *out++ = (char)(0x80 | (code >> 12 & 0x3F));
-        }
-        *out++ = (char)(0x80 | (code >> 6 & 0x3F));
-    }
-    *out++ = (char)(0x80 | (code & 0x3F));
-    return out;
-}
-
 /* p->at is behind the backslash; what is written is never longer than what is read. */
 static bool read_escape(parser *p, char **out) {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -192,7 +175,7 @@ static bool read_escape(parser *p, char **out) {
     if (c == 'u') {
         uint32_t code;
         if (!read_code(p, &code)) return false;
-        *out = put_code(*out, code);
+        *out += wb_utf8_bytes(code, *out);
         return true;
     }
     const char *place = c ? strchr(from, c) : NULL;

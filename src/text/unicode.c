@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 /* utf8proc_category_t */
 enum { CN, LU, LL, LT, LM, LO, MN, MC, ME, ND, NL, NO, PC, PD, PS, PE, PI, PF, PO };
@@ -60,24 +61,8 @@ uint32_t wb_utf8_code(const char *text, size_t *bytes) {
 }
 
 void wb_utf8_put(wb_text *out, uint32_t code) {
-    if (code < 0x80) {
-        wb_text_byte(out, (char)code);
-        return;
-    }
     char bytes[4];
-    int count = 0;
-    if (code < 0x800) {
-        bytes[count++] = (char)(0xC0 | code >> 6);
-    } else if (code < 0x10000) {
-        bytes[count++] = (char)(0xE0 | code >> 12);
-        bytes[count++] = (char)(0x80 | (code >> 6 & 0x3F));
-    } else {
-        bytes[count++] = (char)(0xF0 | code >> 18);
-        bytes[count++] = (char)(0x80 | (code >> 12 & 0x3F));
-        bytes[count++] = (char)(0x80 | (code >> 6 & 0x3F));
-    }
-    bytes[count++] = (char)(0x80 | (code & 0x3F));
-    wb_text_bytes(out, bytes, (size_t)count);
+    wb_text_bytes(out, bytes, wb_utf8_bytes(code, bytes));
 }
 
 /* ---- normal forms and case ---- */
