@@ -7,23 +7,26 @@ static bool is_printable(unsigned byte) {
     return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
+/* The others are 0 to 0x20, 0x7F to 0xA0, and 0xAD. */
+enum { FIRST = 0x100, BEFORE = 0x21, OTHERS = 0x44 };
+
 static uint32_t code_of(unsigned byte) {
-    uint32_t code = 0x100;
     if (is_printable(byte)) return byte;
-    for (unsigned i = 0; i < byte; i++) code += !is_printable(i);
-    return code;
+    if (byte == 0xAD) return FIRST + OTHERS - 1;
+    return FIRST + (byte < BEFORE ? byte : byte - 0x7F + BEFORE);
 }
 
 void wb_byte_level(wb_text *out, const char *text, size_t bytes) {
     for (size_t i = 0; i < bytes; i++) wb_utf8_put(out, code_of((unsigned char)text[i]));
 }
 
+/* -1: the character stands for none. */
 static int byte_of(uint32_t code) {
-    if (code < 0x100) return is_printable(code) ? (int)code : -1;
-    if (code >= 0x100 + 68) return -1;
-    for (unsigned i = 0; i < 0x100; i++)
-        if (code_of(i) == code) return (int)i;
-    return -1;
+    if (code < FIRST) return is_printable(code) ? (int)code : -1;
+    const uint32_t place = code - FIRST;
+    if (place >= OTHERS) return -1;
+    if (place == OTHERS - 1) return 0xAD;
+    return (int)(place < BEFORE ? place : place - BEFORE + 0x7F);
 }
 
 bool wb_byte_level_back(wb_text *out, const char *text, size_t bytes) {
