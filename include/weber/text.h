@@ -54,7 +54,9 @@ typedef struct wb_decode_desc {
     char *text;   /* where the text goes, ended by a zero byte; NULL: its bytes are only counted */
     int64_t room; /* at most so many bytes are written, the zero byte included */
     bool special; /* with special tokens (<|endoftext|>); default: they are left out */
-    bool partial; /* more ids will follow: a character that is not complete is left out */
+    /* more ids will follow: a character that is not complete, and bytes whose characters the next
+     * ids decide, are left out */
+    bool partial;
 } wb_decode_desc;
 
 /* The number of the text's bytes without its end, which may be more than the room; -1 on failure.

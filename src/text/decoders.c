@@ -35,20 +35,18 @@ static int byte_of(const char *text, size_t bytes) {
     return digits[0] != ' ' && digits[0] != '-' && *end == 0 ? (int)byte : -1;
 }
 
-/* Bytes that are a text; else U+FFFD for each of them. Those of a character that may still be
- * completed, because more will follow, are left out. */
-static bool add_run(wb_pieces *out, const wb_text *run, bool is_partial) {
+/* Bytes that are a text; else U+FFFD for each of them. */
+static bool add_run(wb_pieces *out, const wb_text *run) {
     const int64_t begin = (int64_t)out->text.size;
     if (!run->size) return true;
-    const int64_t fault = wb_utf8_fault(run->data, run->size);
-    const size_t open = is_partial ? wb_unfinished_bytes(run->data, run->size) : 0;
-    if (fault < 0 || (open && (size_t)fault + open == run->size))
-        wb_text_bytes(&out->text, run->data, run->size - open);
+    if (wb_utf8_fault(run->data, run->size) < 0)
+        wb_text_bytes(&out->text, run->data, run->size);
     else
         for (size_t i = 0; i < run->size; i++) wb_text_put(&out->text, "\xEF\xBF\xBD");
     return wb_pieces_add_token(out, begin);
 }
 
+/* What the bytes at the end are is not known while more may follow. */
 static bool run_byte_fallback(const wb_text_step *step, const wb_pieces *in, wb_pieces *out) {
     wb_text run = {.data = NULL};
     bool is_fine = true;
@@ -60,13 +58,13 @@ static bool run_byte_fallback(const wb_text_step *step, const wb_pieces *in, wb_
             wb_text_byte(&run, (char)byte);
             continue;
         }
-        is_fine = add_run(out, &run, false);
+        is_fine = add_run(out, &run);
         run.size = 0;
         const int64_t begin = (int64_t)out->text.size;
         wb_text_bytes(&out->text, text, bytes);
         is_fine = is_fine && wb_pieces_add_token(out, begin);
     }
-    is_fine = is_fine && add_run(out, &run, step->is_partial);
+    is_fine = is_fine && (step->is_partial || add_run(out, &run));
     is_fine = is_fine && wb_text_status(&run) == WB_OK;
     wb_text_release(&run);
     return is_fine;

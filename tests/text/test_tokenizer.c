@@ -137,7 +137,11 @@ static void unknown_characters_become_bytes(void **state) {
     assert_string_equal(DECODED(t, 5, 5, 1, 2), "a a\xC3\xA9");
     assert_string_equal(DECODED(t, 5, 1), "a\xEF\xBF\xBD");
     assert_string_equal(PARTIAL(t, 5, 1), "a");
-    assert_string_equal(PARTIAL(t, 5, 1, 2), "a\xC3\xA9");
+    /* bytes in a row are one text or none: what has been shown stays */
+    assert_string_equal(PARTIAL(t, 5, 1, 2), "a");
+    assert_string_equal(PARTIAL(t, 5, 1, 2, 5), "a\xC3\xA9 a");
+    assert_string_equal(PARTIAL(t, 5, 1, 2, 1), "a");
+    assert_string_equal(PARTIAL(t, 5, 1, 2, 1, 5), "a\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD a");
     wb_free(t);
 }
 
