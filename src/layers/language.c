@@ -56,10 +56,8 @@ static wb_layer *with_head(stack *s, int64_t vocabulary, int64_t features, bool 
 
 wb_layer *wb_gpt2_make(wb_gpt2_desc d) {
     stack s = {.count = 0};
-    if (d.hidden == 0 && __builtin_mul_overflow(d.features, (int64_t)4, &d.hidden)) d.hidden = -1;
     if (!MAY_MAKE("wb_gpt2", d.start_, d.layers, {"vocabulary", d.vocabulary},
-                  {"positions", d.positions}, {"features", d.features}, {"heads", d.heads},
-                  {"hidden", d.hidden}))
+                  {"positions", d.positions}, {"features", d.features}, {"heads", d.heads}))
         return NULL;
     wb_activation *activation = d.activation ? d.activation : wb_gelu;
     add(&s, wb_embedding(d.vocabulary, d.features, .init = d.init, .dtype = d.dtype));
@@ -120,10 +118,9 @@ wb_layer *wb_llama_make(wb_llama_desc d) {
 
 wb_layer *wb_bert_make(wb_bert_desc d) {
     stack s = {.count = 0};
-    if (d.hidden == 0 && __builtin_mul_overflow(d.features, (int64_t)4, &d.hidden)) d.hidden = -1;
     if (!MAY_MAKE("wb_bert", d.start_, d.layers, {"vocabulary", d.vocabulary},
                   {"positions", d.positions}, {"types", d.types}, {"features", d.features},
-                  {"heads", d.heads}, {"hidden", d.hidden}))
+                  {"heads", d.heads}))
         return NULL;
     wb_activation *activation = d.activation ? d.activation : wb_gelu_erf;
     add(&s,

@@ -151,24 +151,15 @@ static const wb_config_setting bert_settings[] = {
 #undef ROW
 
 static const char *const bert_prefixes[] = {"bert.", "", NULL};
-#define NORM(from, to)                                                                             \
-    {from ".weight -> " to ".diag.scale", from ".weight"},                                         \
-        {from ".bias -> " to ".diag.bias", from ".bias"},                                          \
-        {from ".gamma -> " to ".diag.scale", from ".gamma"}, /* before 2019 */                     \
-    {                                                                                              \
-        from ".beta -> " to ".diag.bias", from ".beta"                                             \
+/* gamma and beta: before 2019 */
+#define NORM(from, first, to)                                                                      \
+    {from ".weight -> " to ".diag.scale", first ".weight"},                                        \
+        {from ".bias -> " to ".diag.bias", first ".bias"},                                         \
+        {from ".gamma -> " to ".diag.scale", first ".gamma"}, {                                    \
+        from ".beta -> " to ".diag.bias", first ".beta"                                            \
     }
-#define NORMS(from, to)                                                                            \
-    {"@encoder.layer.*." from ".weight -> layers.*+2." to ".diag.scale",                           \
-     "@encoder.layer.0." from ".weight"},                                                          \
-        {"@encoder.layer.*." from ".bias -> layers.*+2." to ".diag.bias",                          \
-         "@encoder.layer.0." from ".bias"},                                                        \
-        {"@encoder.layer.*." from ".gamma -> layers.*+2." to ".diag.scale",                        \
-         "@encoder.layer.0." from ".gamma"},                                                       \
-    {                                                                                              \
-        "@encoder.layer.*." from ".beta -> layers.*+2." to ".diag.bias",                           \
-            "@encoder.layer.0." from ".beta"                                                       \
-    }
+#define BLOCK_NORM(from, to)                                                                       \
+    NORM("@encoder.layer.*." from, "@encoder.layer.0." from, "layers.*+2." to)
 #define LINEAR(from, to)                                                                           \
     {"@encoder.layer.*." from ".weight -> layers.*+2." to ".weight transpose", NULL}, {            \
         "@encoder.layer.*." from ".bias -> layers.*+2." to ".bias", NULL                           \
@@ -177,21 +168,19 @@ static const wb_name_row bert_names[] = {
     {"@embeddings.word_embeddings.weight -> layers.1.words.weight", NULL},
     {"@embeddings.position_embeddings.weight -> layers.1.positions.weight", NULL},
     {"@embeddings.token_type_embeddings.weight -> layers.1.types.weight", NULL},
-    NORM("@embeddings.LayerNorm", "layers.1.norm"),
+    NORM("@embeddings.LayerNorm", "@embeddings.LayerNorm", "layers.1.norm"),
     {"@embeddings.position_ids ->", "@embeddings.position_ids"},
     LINEAR("attention.self.query", "attention.q_proj"),
     LINEAR("attention.self.key", "attention.k_proj"),
     LINEAR("attention.self.value", "attention.v_proj"),
     LINEAR("attention.output.dense", "attention.out_proj"),
-    NORMS("attention.output.LayerNorm", "norm1"),
+    BLOCK_NORM("attention.output.LayerNorm", "norm1"),
     LINEAR("intermediate.dense", "feed_forward.layers.1"),
     LINEAR("output.dense", "feed_forward.layers.3"),
-    NORMS("output.LayerNorm", "norm2"),
+    BLOCK_NORM("output.LayerNorm", "norm2"),
     /* what comes after the encoder is left out */
     {"@pooler.** ->", "@pooler.dense.weight"},
     {"cls.** ->", "cls.predictions.transform.dense.weight"},
-    {"classifier.** ->", "classifier.weight"},
-    {"qa_outputs.** ->", "qa_outputs.weight"},
     {NULL, NULL},
 };
 
@@ -243,17 +232,17 @@ static const wb_family bert = {.begin = begin_bert,
                                .make = make_bert};
 
 const wb_architecture wb_architectures[] = {
-    {"GPT2LMHeadModel", &gpt2, true},
-    {"GPT2Model", &gpt2, false},
-    {"LlamaForCausalLM", &llama, true},
-    {"LlamaModel", &llama, false},
-    {"MistralForCausalLM", &mistral, true},
-    {"MistralModel", &mistral, false},
-    {"Qwen2ForCausalLM", &qwen2, true},
-    {"Qwen2Model", &qwen2, false},
-    {"BertModel", &bert, false},
-    {"BertForMaskedLM", &bert, false},
-    {"BertForPreTraining", &bert, false},
+    {"GPT2LMHeadModel", &gpt2, true, NULL},
+    {"GPT2Model", &gpt2, false, NULL},
+    {"LlamaForCausalLM", &llama, true, NULL},
+    {"LlamaModel", &llama, false, NULL},
+    {"MistralForCausalLM", &mistral, true, NULL},
+    {"MistralModel", &mistral, false, NULL},
+    {"Qwen2ForCausalLM", &qwen2, true, NULL},
+    {"Qwen2Model", &qwen2, false, NULL},
+    {"BertModel", &bert, false, NULL},
+    {"BertForMaskedLM", &bert, false, "cls"},
+    {"BertForPreTraining", &bert, false, "pooler and cls"},
 };
 
 const int wb_architecture_count = sizeof wb_architectures / sizeof *wb_architectures;

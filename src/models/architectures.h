@@ -56,7 +56,8 @@ typedef struct wb_family {
 typedef struct wb_architecture {
     const char *name;
     const wb_family *family;
-    bool has_head; /* the logits of the next token; else the features before them */
+    bool has_head;    /* the logits of the next token; else the features before them */
+    const char *lost; /* what the architecture has beyond that, for a warning; NULL: nothing */
 } wb_architecture;
 extern const wb_architecture wb_architectures[];
 extern const int wb_architecture_count;

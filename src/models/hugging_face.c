@@ -276,9 +276,14 @@ static wb_layer *make(reader *r) {
     const uint64_t errors = wb_error_count();
     wb_layer *model = r->family->make(&r->desc);
     if (!model) wb_error_prefix(errors, "%s: ", r->config->path);
-    if (model && load(r, model)) return model;
-    wb_free(model);
-    return NULL;
+    if (!model || !load(r, model)) {
+        wb_free(model);
+        return NULL;
+    }
+    if (r->architecture->lost)
+        wb_log_line(WB_LOG_WARN, "%s: the model is the encoder of a %s; %s is left out", r->folder,
+                    r->architecture->name, r->architecture->lost);
+    return model;
 }
 
 wb_layer *wb_hugging_face_model(const char *folder) {

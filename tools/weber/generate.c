@@ -107,7 +107,13 @@ static int run(const settings *s) {
         model && device && (wb_device_of(model) == device || wb_move(device, model) == WB_OK);
     const bool good = is_there && generate(s, model, tokenizer);
     wb_free(model), wb_free(tokenizer);
-    if (wb_failed()) tool_say_error("generate", NULL, 0);
+    static const char *const words[][2] = {{"wb_generate: top_p", "--top-p"},
+                                           {"wb_generate: top_k", "--top-k"},
+                                           {"wb_generate: temperature", "--temperature"},
+                                           {"wb_generate: repetition", "--repetition"},
+                                           {"wb_generate: ", ""},
+                                           {"wb_cache: length", "the text with --tokens"}};
+    if (wb_failed()) tool_say_error("generate", words, sizeof words / sizeof *words);
     return !good;
 }
 
