@@ -65,18 +65,46 @@ static int64_t keep_likelier(candidate *all, int64_t count, double probability) 
     return kept;
 }
 
+static bool is_likelier(const candidate *a, const candidate *b) { return likelier_first(a, b) < 0; }
+
+static void swap(candidate *a, candidate *b) {
+    const candidate c = *a;
+    *a = *b, *b = c;
+}
+
+/* Moves the candidate at i down in a heap whose first one is the least likely. */
+static void sift(candidate *heap, int64_t count, int64_t i) {
+    for (int64_t child; (child = 2 * i + 1) < count; i = child) {
+        if (child + 1 < count && is_likelier(&heap[child], &heap[child + 1])) child++;
+        if (!is_likelier(&heap[i], &heap[child])) return;
+        swap(&heap[i], &heap[child]);
+    }
+}
+
+/* Moves the k likeliest to the beginning: few of a large vocabulary need not be sorted with it. */
+static int64_t keep_top(candidate *all, int64_t count, int64_t k) {
+    if (k >= count) return count;
+    for (int64_t i = k / 2; i-- > 0;) sift(all, k, i);
+    for (int64_t i = k; i < count; i++) {
+        if (!is_likelier(&all[i], &all[0])) continue;
+        swap(&all[i], &all[0]);
+        sift(all, k, 0);
+    }
+    return k;
+}
+
 /* How many candidates, sorted, are left by top_k and top_p. All that are rarer than (1 - top_p) /
- * vocabulary have together less than 1 - top_p, so they need not be sorted. */
+ * count have together less than 1 - top_p. */
 static int64_t choose(sampler *s) {
     const wb_generate_desc *d = s->d;
     int64_t count = s->vocabulary;
     if (d->top_k == 0 && d->top_p >= 1) return count;
-    if (d->top_k == 0) count = keep_likelier(s->all, count, (1 - d->top_p) / (double)count);
-    qsort(s->all, (size_t)count, sizeof *s->all, likelier_first);
-    if (d->top_k > 0 && d->top_k < count) {
-        count = d->top_k;
+    if (d->top_k > 0) {
+        count = keep_top(s->all, count, d->top_k);
         normalise(s->all, count, d->temperature);
     }
+    count = keep_likelier(s->all, count, (1 - d->top_p) / (double)count);
+    qsort(s->all, (size_t)count, sizeof *s->all, likelier_first);
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
         sum += s->all[i].probability;
