@@ -16,11 +16,12 @@
  *
  * The format follows the name: .bson (Julia's BSON.jl, as Flux saves), .safetensors, .npy, .npz;
  * files of PyTorch (.pt) and of Julia's JLD2 (.jld2) are recognised by their content, and only
- * read. Saving copies arrays from their devices to the host; the model stays where it is, and a
- * file never depends on a device. Saving is atomic: at any moment the path is either the whole old
- * file or the whole new one; a killed save may leave a file PATH.XXXXXX (six letters). Nothing in a
- * file is ever executed. Errors: weber/error.h; a damaged file is WB_ERROR_FORMAT and names path
- * and offset. */
+ * read. A model in several files is opened by its index (model.safetensors.index.json), or by the
+ * folder that has it, as one file. Saving copies arrays from their devices to the host; the model
+ * stays where it is, and a file never depends on a device. Saving is atomic: at any moment the path
+ * is either the whole old file or the whole new one; a killed save may leave a file PATH.XXXXXX
+ * (six letters). Nothing in a file is ever executed. Errors: weber/error.h; a damaged file is
+ * WB_ERROR_FORMAT and names path and offset. */
 #ifndef WEBER_STATE_H
 #define WEBER_STATE_H
 
@@ -234,7 +235,8 @@ WB_API wb_status wb_convert_make(const char *from, const char *to, wb_convert_de
  * structure as text besides the arrays, and for BSON and JLD2 of Flux, since version 0.8
  * (docs/files.md lists the layers). A part that cannot be made, such as an anonymous function or a
  * layer that Weber lacks, is an error that names the place; wb_load still puts the arrays into a
- * model that you give. */
+ * model that you give. path may also be a folder of Hugging Face's with config.json and weights:
+ * GPT-2, Llama, Mistral, Qwen2 or BERT (weber/language.h); key is not used then. */
 WB_API wb_layer *wb_load_model(const char *path, const char *key);
 /* The same for files of arrays without a structure, as other libraries write them: structure is the
  * text, "Chain(Dense(10 => 5, relu), Dense(5 => 2))"; it is used instead of the file's own, if any.

@@ -70,6 +70,7 @@ static const struct row {
     {"Recurrence(GRUCell(3 => 4))", {{3, {3, 5, 2}}}},
     {"Bidirectional(LSTM(3 => 2), GRU(3 => 2))", {{3, {3, 5, 2}}}},
     {"MultiHeadAttention(4 => 4 => 4; nheads=2, causal=true)", {{3, {4, 3, 2}}}},
+    {"MultiHeadAttention(4 => 4 => 4; nheads=2, kv_heads=1, window=2, rotary=9)", {{3, {4, 3, 2}}}},
     {"TransformerEncoderBlock(norm_first=true, attention = MultiHeadAttention(4; nheads=2), "
      "norm1 = LayerNorm(4), feed_forward = Dense(4 => 4, gelu), norm2 = LayerNorm(4), "
      "dropout = Dropout(0.1))",
