@@ -3,7 +3,7 @@
 
 #include "mistakes/refused.h"
 
-static void calls_alone(void **state) {
+static void of_norms(void **state) {
     (void)state;
     REFUSED(wb_batchnorm(0), ARGUMENT, "BatchNorm: channels must be positive, got 0");
     REFUSED(wb_batchnorm(2, .momentum = 1.5), ARGUMENT,
@@ -16,7 +16,34 @@ static void calls_alone(void **state) {
     REFUSED(wb_batchnorm(2, .dtype = WB_I32), DTYPE, "BatchNorm: dtype must be floating, got i32");
     REFUSED(wb_batchnorm(2, .given_gamma = wb_ones(WB_F32, 3)), SHAPE,
             "BatchNorm: γ must be (2), got (3)");
-    FAILS(wb_cache(NULL, 4), ARGUMENT, "wb_cache: the layer is NULL");
+    REFUSED(wb_groupnorm(4, 3), SHAPE, "GroupNorm: 3 groups do not divide 4 channels");
+    REFUSED(wb_instancenorm(0), ARGUMENT, "InstanceNorm: channels must be positive, got 0");
+    REFUSED(wb_instancenorm(2, .momentum = 2), ARGUMENT,
+            "InstanceNorm: momentum must be from 0 to 1, got 2");
+    REFUSED(wb_instancenorm(3, .given_gamma = wb_ones(WB_F32, 2)), SHAPE,
+            "InstanceNorm: γ must be (3), got (2)");
+    REFUSED(wb_weight_norm(wb_dense(2, 3), "wait"), ARGUMENT,
+            "WeightNorm: no \"wait\" in Dense; it has weight, bias");
+    REFUSED(wb_weight_norm(wb_dense(2, 3), "bias"), ARGUMENT,
+            "WeightNorm: bias is all zeros: it has no direction");
+    REFUSED(wb_weight_norm(wb_dense(2, 3, .bias = false), "bias"), ARGUMENT,
+            "WeightNorm: the layer was made without bias");
+    REFUSED(wb_weight_norm(wb_dense(2, 3), .dims = WB_DIM(2)), ARGUMENT,
+            "WeightNorm: dims must be among the 2 of weight (3, 2), got 0x4");
+    REFUSED(wb_weight_norm(wb_dense(2, 3), .given_g = wb_ones(WB_F32, 2)), SHAPE,
+            "WeightNorm: g must have 2 dimensions, got (2)");
+    REFUSED(wb_weight_norm(wb_dense(2, 3), .dims = 1, .given_g = wb_ones(WB_F32, 3, 1)), SHAPE,
+            "WeightNorm: g must be (1, 2), got (3, 1)");
+    REFUSED(wb_weight_norm(NULL), ARGUMENT, "wb_weight_norm: layer 1 is NULL");
+    REFUSED(wb_weight_norm(wb_dense(2, 3), "a.path.that.is.much.too.long.for.any.layer.that.is"),
+            ARGUMENT, "WeightNorm: which must be below 48 bytes");
+    REFUSED(wb_weight_norm(wb_batchnorm(2), "σ²"), ARGUMENT,
+            "WeightNorm: σ² is a state, which is not trained");
+    REFUSED(wb_remove_weight_norms(NULL), ARGUMENT, "wb_remove_weight_norms: the model is NULL");
+}
+
+static void of_containers(void **state) {
+    (void)state;
     REFUSED(wb_chain(wb_dense(3, 4), wb_dense(-1, 4), wb_dense(4, 2)), ARGUMENT,
             "Dense: in must be positive, got -1; so wb_chain got NULL as layer 2");
     REFUSED(wb_chain(wb_dense(3, 4), NULL), ARGUMENT, "wb_chain: layer 2 is NULL");
@@ -31,6 +58,18 @@ static void calls_alone(void **state) {
     REFUSED(wb_fn(NULL), ARGUMENT, "wb_fn: the function is NULL");
     FAILS(wb_list_append(NULL, "blocks", NULL, wb_dense(1, 1)), ARGUMENT,
           "wb_list_append: the layer is NULL");
+    REFUSED(wb_maxout_make(0, NULL), ARGUMENT, "Maxout: at least one layer is needed, got none");
+    REFUSED(wb_pairwise_fusion_make(NULL, 0, NULL), ARGUMENT,
+            "PairwiseFusion: layers must be from 1 to 16, got 0");
+    REFUSED(wb_parallel_make(wb_connect_add, 0, NULL), ARGUMENT,
+            "Parallel: layers must be from 1 to 16, got 0");
+    REFUSED(wb_parallel(wb_connect_add, wb_fn(wb_abs), wb_dense(-1, 2)), ARGUMENT,
+            "Dense: in must be positive, got -1; so wb_parallel got NULL as layer 2");
+    REFUSED(wb_skip(wb_dense(-1, 2), wb_connect_add), ARGUMENT, "Dense: in must be positive");
+}
+
+static void of_convolutions(void **state) {
+    (void)state;
     REFUSED(wb_conv(.kernel = {3, 3}, .in = 3, .out = 10, .groups = 2), SHAPE,
             "Conv: 2 groups do not divide 3 => 10 channels");
     REFUSED(wb_depthwise_conv({3}, 3, 7), SHAPE,
@@ -46,42 +85,14 @@ static void calls_alone(void **state) {
             "the kernel must be at least the stride (3), got (2)");
     REFUSED(wb_conv_transpose({3}, 3, 4, .groups = 2), SHAPE,
             "2 groups do not divide 3 => 4 channels");
-    REFUSED(wb_dense(-1, 4), ARGUMENT, "Dense: in must be positive, got -1");
-    REFUSED(wb_dense(), ARGUMENT, "Dense: in must be positive, got 0");
-    REFUSED(wb_dense(10), ARGUMENT, "Dense: out must be positive, got 0");
-    REFUSED(wb_dense(3, 4, .bias = false, .given_bias = wb_ones(WB_F32, 4)), ARGUMENT,
-            "Dense: bias is false, but bias (4) was given");
-    REFUSED(wb_dense(3, 4, .given_weight = wb_ones(WB_F32, 3, 4)), SHAPE,
-            "Dense: weight must be (4, 3), got (3, 4)");
-    REFUSED(wb_dense(.given_weight = wb_ones(WB_F32, 3)), SHAPE,
-            "Dense: weight must have 2 dimensions, got (3)");
-    REFUSED(wb_dense(3, 4, .dtype = WB_I32), DTYPE, "Dense: dtype must be floating, got i32");
-    REFUSED(wb_apply(NULL, wb_ones(WB_F32, 3)), ARGUMENT, "wb_apply: the layer is NULL");
-    REFUSED(wb_destructure(NULL), ARGUMENT, "destructure");
-    REFUSED(wb_dropout(.p = 1.1), ARGUMENT, "Dropout: p must be from 0 to 1, got 1.1");
-    REFUSED(wb_dropout(.p = NAN), ARGUMENT, "got nan");
-    REFUSED(wb_dropout(.p = 0.5, .dims = WB_DIM(8)), ARGUMENT,
-            "Dropout: dims must be among WB_DIM(0) to WB_DIM(7), got 0x100");
-    REFUSED(wb_embedding_bag(4), ARGUMENT, "EmbeddingBag: out must be positive, got 0");
-    REFUSED(wb_embedding_bag(4, 2, 3), ARGUMENT,
-            "EmbeddingBag: reduction must be from 0 to 2, got 3");
-    REFUSED(wb_groupnorm(4, 3), SHAPE, "GroupNorm: 3 groups do not divide 4 channels");
-    REFUSED(wb_instancenorm(0), ARGUMENT, "InstanceNorm: channels must be positive, got 0");
-    REFUSED(wb_instancenorm(2, .momentum = 2), ARGUMENT,
-            "InstanceNorm: momentum must be from 0 to 1, got 2");
-    REFUSED(wb_instancenorm(3, .given_gamma = wb_ones(WB_F32, 2)), SHAPE,
-            "InstanceNorm: γ must be (3), got (2)");
+    REFUSED(wb_lppool({2}, .p = -1), ARGUMENT, "LPPool: p must be above 0, got -1");
+    REFUSED(wb_upsample_op(wb_ones(WB_F32, 2, 2), .scale = {2}), SHAPE, "input must have");
+}
+
+static void of_cells(void **state) {
+    (void)state;
     REFUSED(wb_gru_cell(2, 3, .lengths = true), ARGUMENT,
             "GRUCell: .lengths must not be given: only a layer over a sequence has it");
-    REFUSED(wb_maxout_make(0, NULL), ARGUMENT, "Maxout: at least one layer is needed, got none");
-    REFUSED(wb_pairwise_fusion_make(NULL, 0, NULL), ARGUMENT,
-            "PairwiseFusion: layers must be from 1 to 16, got 0");
-    REFUSED(wb_parallel_make(wb_connect_add, 0, NULL), ARGUMENT,
-            "Parallel: layers must be from 1 to 16, got 0");
-    REFUSED(wb_parallel(wb_connect_add, wb_fn(wb_abs), wb_dense(-1, 2)), ARGUMENT,
-            "Dense: in must be positive, got -1; so wb_parallel got NULL as layer 2");
-    REFUSED(wb_skip(wb_dense(-1, 2), wb_connect_add), ARGUMENT, "Dense: in must be positive");
-    REFUSED(wb_lppool({2}, .p = -1), ARGUMENT, "LPPool: p must be above 0, got -1");
     REFUSED(wb_recur(NULL), ARGUMENT, "wb_recur: layer 1 is NULL");
     REFUSED(wb_recur(wb_gru_cell(0, 4)), ARGUMENT,
             "GRUCell: in must be positive, got 0; so wb_recur got NULL as layer 1");
@@ -108,25 +119,30 @@ static void calls_alone(void **state) {
     REFUSED(wb_rnn_cell(2, 3, .given_wh_candidate = wb_ones(WB_F32, 3, 3)), ARGUMENT,
             "RNNCell: .wh_candidate must not be given: only a GRUv3 has it");
     REFUSED(wb_lstm(2, INT64_MAX / 2), ARGUMENT, "out is too large");
-    REFUSED(wb_upsample_op(wb_ones(WB_F32, 2, 2), .scale = {2}), SHAPE, "input must have");
-    REFUSED(wb_weight_norm(wb_dense(2, 3), "wait"), ARGUMENT,
-            "WeightNorm: no \"wait\" in Dense; it has weight, bias");
-    REFUSED(wb_weight_norm(wb_dense(2, 3), "bias"), ARGUMENT,
-            "WeightNorm: bias is all zeros: it has no direction");
-    REFUSED(wb_weight_norm(wb_dense(2, 3, .bias = false), "bias"), ARGUMENT,
-            "WeightNorm: the layer was made without bias");
-    REFUSED(wb_weight_norm(wb_dense(2, 3), .dims = WB_DIM(2)), ARGUMENT,
-            "WeightNorm: dims must be among the 2 of weight (3, 2), got 0x4");
-    REFUSED(wb_weight_norm(wb_dense(2, 3), .given_g = wb_ones(WB_F32, 2)), SHAPE,
-            "WeightNorm: g must have 2 dimensions, got (2)");
-    REFUSED(wb_weight_norm(wb_dense(2, 3), .dims = 1, .given_g = wb_ones(WB_F32, 3, 1)), SHAPE,
-            "WeightNorm: g must be (1, 2), got (3, 1)");
-    REFUSED(wb_weight_norm(NULL), ARGUMENT, "wb_weight_norm: layer 1 is NULL");
-    REFUSED(wb_weight_norm(wb_dense(2, 3), "a.path.that.is.much.too.long.for.any.layer.that.is"),
-            ARGUMENT, "WeightNorm: which must be below 48 bytes");
-    REFUSED(wb_weight_norm(wb_batchnorm(2), "σ²"), ARGUMENT,
-            "WeightNorm: σ² is a state, which is not trained");
-    REFUSED(wb_remove_weight_norms(NULL), ARGUMENT, "wb_remove_weight_norms: the model is NULL");
+}
+
+static void of_small_layers(void **state) {
+    (void)state;
+    FAILS(wb_cache(NULL, 4), ARGUMENT, "wb_cache: the layer is NULL");
+    REFUSED(wb_dense(-1, 4), ARGUMENT, "Dense: in must be positive, got -1");
+    REFUSED(wb_dense(), ARGUMENT, "Dense: in must be positive, got 0");
+    REFUSED(wb_dense(10), ARGUMENT, "Dense: out must be positive, got 0");
+    REFUSED(wb_dense(3, 4, .bias = false, .given_bias = wb_ones(WB_F32, 4)), ARGUMENT,
+            "Dense: bias is false, but bias (4) was given");
+    REFUSED(wb_dense(3, 4, .given_weight = wb_ones(WB_F32, 3, 4)), SHAPE,
+            "Dense: weight must be (4, 3), got (3, 4)");
+    REFUSED(wb_dense(.given_weight = wb_ones(WB_F32, 3)), SHAPE,
+            "Dense: weight must have 2 dimensions, got (3)");
+    REFUSED(wb_dense(3, 4, .dtype = WB_I32), DTYPE, "Dense: dtype must be floating, got i32");
+    REFUSED(wb_apply(NULL, wb_ones(WB_F32, 3)), ARGUMENT, "wb_apply: the layer is NULL");
+    REFUSED(wb_destructure(NULL), ARGUMENT, "destructure");
+    REFUSED(wb_dropout(.p = 1.1), ARGUMENT, "Dropout: p must be from 0 to 1, got 1.1");
+    REFUSED(wb_dropout(.p = NAN), ARGUMENT, "got nan");
+    REFUSED(wb_dropout(.p = 0.5, .dims = WB_DIM(8)), ARGUMENT,
+            "Dropout: dims must be among WB_DIM(0) to WB_DIM(7), got 0x100");
+    REFUSED(wb_embedding_bag(4), ARGUMENT, "EmbeddingBag: out must be positive, got 0");
+    REFUSED(wb_embedding_bag(4, 2, 3), ARGUMENT,
+            "EmbeddingBag: reduction must be from 0 to 2, got 3");
 }
 
 static void of_attention(void **state) {
@@ -363,10 +379,12 @@ static void of_upsample(void **state) {
 int main(void) {
     static test_list tests;
     const struct CMUnitTest all[] = {
-        TEST(calls_alone),  TEST(of_attention), TEST(of_bidirectional), TEST(of_bilinear),
-        TEST(of_conv),      TEST(of_dense),     TEST(of_layernorm),     TEST(of_position_embedding),
-        TEST(of_positions), TEST(of_recurrent), TEST(of_reshape),       TEST(of_transformer),
-        TEST(of_upsample)};
+        TEST(of_norms),         TEST(of_containers),   TEST(of_convolutions),
+        TEST(of_cells),         TEST(of_small_layers), TEST(of_attention),
+        TEST(of_bidirectional), TEST(of_bilinear),     TEST(of_conv),
+        TEST(of_dense),         TEST(of_layernorm),    TEST(of_position_embedding),
+        TEST(of_positions),     TEST(of_recurrent),    TEST(of_reshape),
+        TEST(of_transformer),   TEST(of_upsample)};
     ADD_TESTS(&tests, all);
     return run_test_list("mistakes/test_layers", &tests, NULL, NULL);
 }
