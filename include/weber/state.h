@@ -207,10 +207,11 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
  * itself. PyTorch's modules with arrays and the model's layers with arrays are brought together in
  * order; names and sizes must agree: the weight of Linear(3, 4) is that of Dense(3, 4), transposed,
  * and so on for all layers that PyTorch has, too. A chain of recurrent layers may be one module;
- * the branches of Parallel, and the parts of transformer blocks, may come in another order. .pt
- * keeps the order of the modules. safetensors does not: there numbers in names give it, 2 before
- * 10. Where two modules could be one layer, or something does not fit, the error names the place
- * and both sizes, and nothing is loaded. num_batches_tracked is left out.
+ * the branches of Parallel, and the parts of transformer blocks, may come in another order. Where
+ * two modules have the same sizes, names must say which is which: numbers in them, 2 before 10, or
+ * the model's own names. The order of the modules, which a .pt keeps, must not contradict that.
+ * Where two modules could be one layer, or something does not fit, the error names the place and
+ * both sizes, and nothing is loaded. num_batches_tracked is left out.
  *
  * What such a file does not say is taken from the model: strides, padding, the eps of norms, which
  * gelu. wb_torch_table returns the rows. */
