@@ -14,7 +14,7 @@
 #define WB_DEFAULTS_batchnorm .momentum = 0.1, .affine = true, .track_stats = true,
 #define WB_DEFAULTS_bert                                                                           \
     .vocabulary = 30522, .positions = 512, .types = 2, .features = 768, .layers = 12,              \
-    .heads = 12, .eps = 1e-12,
+    .heads = 12,
 #define WB_DEFAULTS_bilinear .bias = true,
 #define WB_DEFAULTS_clip_grad .delta = 10,
 #define WB_DEFAULTS_clip_norm .omega = 10, .p = 2,

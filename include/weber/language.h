@@ -3,14 +3,15 @@
  *
  *     wb_layer *model = wb_load_model("gpt2", NULL);        // a folder of Hugging Face's
  *     wb_layer *small = wb_gpt2(.features = 192, .layers = 6, .heads = 6);
- *     int32_t tokens[100] = {464, 2068}; // two known ones, 98 more
+ *     int32_t tokens[100] = {464, 2068}; // two that are given, room for 98
  *     int64_t count = wb_generate(model, 2, tokens, .most = 100, .temperature = 0.8);
  *
  * x  (length, N) of integers, the tokens      y  (vocabulary, length, N), logits of the next token
  *
  * Each model is a chain: an embedding of words, perhaps positions, blocks, a norm, and a Dense that
  * is left out with .head = false; y is then (features, length, N). Dense layers are initialised by
- * wb_glorot_uniform, embeddings by wb_normal_init, unless .init is given. wb_cache(model, length)
+ * wb_glorot_uniform, embeddings by normal numbers with standard deviation 0.02, as in GPT-2, unless
+ * .init is given. wb_cache(model, length)
  * keeps keys and values, for texts that are given piece by piece.
  *
  * The makers fail with WB_ERROR_ARGUMENT on sizes that are not positive or do not divide. */
@@ -87,15 +88,18 @@ typedef struct wb_bert_desc {
     int64_t hidden;            /* of the feed-forward parts; default 4 times features */
     wb_activation *activation; /* of the feed-forward parts; default wb_gelu_erf */
     double dropout;            /* after the embeddings and in the blocks, in training; default 0 */
-    double eps WB_DEFAULT(1e-12); /* of the norms */
+    double eps;                /* of the norms; default 1e-12 */
     wb_init *init;
     wb_dtype dtype; /* default f32 */
 } wb_bert_desc;
 
-/* The encoder of BERT (Devlin et al. 2018): a TokenEmbedding and blocks, of which each token sees
- * all others. y (features, length, N). With several texts in a batch, wb_apply_many(model, 2,
- * {x, mask}, ...) takes a mask, bool (length, N), false where a shorter text has ended, and
- * wb_apply_many(model, 3, {x, types, mask}, ...) the types of the tokens, too (TokenEmbedding). */
+/* The encoder of BERT (Devlin et al. 2018): a TokenEmbedding, and blocks in which each token sees
+ * all others. y (features, length, N). A batch of texts of different lengths needs a mask, bool
+ * (length, N), false behind the end of a shorter text; it is also the second result:
+ *
+ *     wb_array *y[2];
+ *     wb_apply_many(model, 2, (wb_array *[]){x, mask}, 2, y);
+ *     wb_apply_many(model, 3, (wb_array *[]){x, types, mask}, 2, y); // types: TokenEmbedding */
 #define wb_bert(...) WB_MAKE(wb_bert_make, bert, __VA_ARGS__)
 WB_API wb_layer *wb_bert_make(wb_bert_desc desc);
 
@@ -116,7 +120,7 @@ typedef struct wb_generate_desc {
     /* logits of tokens that the text has are divided by it if positive, else multiplied
      * (Keskar et al. 2019); 1: no change */
     double repetition WB_DEFAULT(1);
-    int64_t end WB_DEFAULT(-1); /* a token that ends the text and belongs to it; default: none */
+    int64_t end WB_DEFAULT(-1); /* a token that ends the text and belongs to it; negative: none */
     wb_token_fn *each;          /* must not use the model; default NULL */
     void *user;                 /* given to each */
 } wb_generate_desc;

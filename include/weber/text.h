@@ -12,7 +12,7 @@
  * is executed.
  * Its regular expressions need PCRE2, its normal forms utf8proc; they are opened when a file needs
  * them, and an error names the missing package. Any number of threads may use one tokenizer at
- * once. Texts are UTF-8. NULL in, NULL or -1 out. Errors: weber/error.h. */
+ * once. Texts are UTF-8. NULL in; NULL, -1 or a size of 0 out. Errors: weber/error.h. */
 #ifndef WEBER_TEXT_H
 #define WEBER_TEXT_H
 

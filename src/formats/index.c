@@ -57,8 +57,10 @@ char *wb_folder_weights(const char *folder) {
 
 static bool recognises(const wb_mapping *map) {
     static const char key[] = "\"weight_map\"";
-    return map->size_bytes > 0 && *map->bytes == '{' &&
-           memmem(map->bytes, (size_t)map->size_bytes, key, sizeof key - 1);
+    const size_t size = (size_t)map->size_bytes;
+    size_t at = 0;
+    while (at < size && map->bytes[at] && strchr(" \t\r\n", map->bytes[at])) at++;
+    return at < size && map->bytes[at] == '{' && memmem(map->bytes, size, key, sizeof key - 1);
 }
 
 /* The arrays of a file, sorted by path: an index that names each finds it at once. */

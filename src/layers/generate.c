@@ -154,6 +154,21 @@ static int32_t sample(sampler *s, wb_array *logits, int64_t length) {
 
 /* ---- the text ---- */
 
+/* A model without its head gives features, of which it would take one for a token. */
+static bool check_vocabulary(const sampler *s) {
+    for (wb_module m = {0}; wb_next_module(s->d->model, &m);) {
+        if (m.layer->class_ != &wb_embedding_class) continue;
+        const int64_t words = wb_size(wb_get(m.layer, "weight"), 1);
+        if (words <= s->vocabulary) return true;
+        (void)wb_fail(WB_ERROR_SHAPE,
+                      "the model has %lld words, but gives %lld numbers for the next one: these "
+                      "are no logits; perhaps it was made without its head",
+                      (long long)words, (long long)s->vocabulary);
+        return false;
+    }
+    return true;
+}
+
 /* f32 (vocabulary): of the last of the tokens from `seen` on. */
 static wb_array *last_logits(sampler *s, int64_t seen, int64_t length) {
     const int64_t count = length - seen;
@@ -166,6 +181,7 @@ static wb_array *last_logits(sampler *s, int64_t seen, int64_t length) {
                             "%s",
                             (long long)count, (long long)count, wb_text_of(y));
     s->vocabulary = y->sizes[0];
+    if (!check_vocabulary(s)) return NULL;
     if (!wb_reserve((void **)&s->all, &s->capacity, sizeof *s->all, s->vocabulary)) return NULL;
     y = wb_slice(y, 1, count - 1, count, 1);
     return y ? wb_cpu(wb_cast(y, WB_F32)) : NULL;
@@ -200,9 +216,9 @@ static bool check(const wb_generate_desc *d) {
         const char *what;
         double got;
     } rows[] = {
-        {d->tokens != NULL, "tokens must not be NULL", 0},
         {d->count >= 1, "count must be at least 1", (double)d->count},
-        {d->most >= d->count, "most must be at least count", (double)d->most},
+        {d->most >= d->count, ".most, the length of the whole text, must be at least count",
+         (double)d->most},
         {d->temperature >= 0 && isfinite(d->temperature), "temperature must be at least 0",
          d->temperature},
         {d->top_k >= 0, "top_k must be at least 0", (double)d->top_k},
@@ -212,6 +228,7 @@ static bool check(const wb_generate_desc *d) {
     };
     if (!wb_check_start("wb_generate", d->start_) || !wb_check_layer("wb_generate", d->model))
         return false;
+    if (!d->tokens) return wb_fail_argument_null("wb_generate", "tokens") != NULL;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!rows[i].is_good) {
             (void)wb_fail(WB_ERROR_ARGUMENT, "wb_generate: %s, got %g", rows[i].what, rows[i].got);

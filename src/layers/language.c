@@ -38,11 +38,21 @@ static bool may_make(const char *function, wb_start start, int64_t blocks, int c
 
 static void add(stack *s, wb_layer *layer) { s->layers[s->count++] = layer; }
 
-/* The chain with a last Dense, which may have the weight of the embedding, turned. */
-static wb_layer *with_head(stack *s, int64_t vocabulary, int64_t features, bool tied, wb_init *init,
-                           wb_dtype dtype) {
-    add(s, wb_dense(features, vocabulary, .bias = false, .init = init, .dtype = dtype));
+/* The embedding is small, so that a head with its weight begins with small logits. */
+static wb_init *small(wb_init *init) { return init ? init : wb_small_normal; }
+
+/* The chain of what was added; an error begins with the maker's name. */
+static wb_layer *finish(stack *s, const char *function, uint64_t errors) {
     wb_layer *chain = wb_chain_make(s->count, s->layers);
+    if (!chain) wb_error_prefix(errors, "%s: ", function);
+    return chain;
+}
+
+/* The chain with a last Dense, which may have the weight of the embedding, turned. */
+static wb_layer *with_head(stack *s, const char *function, uint64_t errors, wb_layer *head,
+                           bool tied) {
+    add(s, head);
+    wb_layer *chain = finish(s, function, errors);
     char path[48];
     (void)snprintf(path, sizeof path, "layers.%lld.weight", (long long)s->count);
     if (!chain || !tied ||
@@ -59,8 +69,9 @@ wb_layer *wb_gpt2_make(wb_gpt2_desc d) {
     if (!MAY_MAKE("wb_gpt2", d.start_, d.layers, {"vocabulary", d.vocabulary},
                   {"positions", d.positions}, {"features", d.features}, {"heads", d.heads}))
         return NULL;
+    const uint64_t errors = wb_error_count();
     wb_activation *activation = d.activation ? d.activation : wb_gelu;
-    add(&s, wb_embedding(d.vocabulary, d.features, .init = d.init, .dtype = d.dtype));
+    add(&s, wb_embedding(d.vocabulary, d.features, .init = small(d.init), .dtype = d.dtype));
     add(&s, wb_position_embedding(d.positions, d.features, .init = d.init, .dtype = d.dtype));
     add(&s, wb_dropout(d.dropout));
     for (int64_t i = 0; i < d.layers; i++)
@@ -69,8 +80,10 @@ wb_layer *wb_gpt2_make(wb_gpt2_desc d) {
                                        .causal = true, .norm_first = true, .eps = d.eps,
                                        .init = d.init, .dtype = d.dtype));
     add(&s, wb_layernorm({d.features}, .eps = d.eps, .dtype = d.dtype));
-    if (!d.head) return wb_chain_make(s.count, s.layers);
-    return with_head(&s, d.vocabulary, d.features, d.tied, d.init, d.dtype);
+    if (!d.head) return finish(&s, "wb_gpt2", errors);
+    wb_layer *head =
+        wb_dense(d.features, d.vocabulary, .bias = false, .init = d.init, .dtype = d.dtype);
+    return with_head(&s, "wb_gpt2", errors, head, d.tied);
 }
 
 /* ---- Llama ---- */
@@ -106,12 +119,15 @@ wb_layer *wb_llama_make(wb_llama_desc d) {
                   {"features", d.features}, {"heads", d.heads}, {"hidden", d.hidden},
                   {"heads times head_features", qk}))
         return NULL;
+    const uint64_t errors = wb_error_count();
     wb_activation *activation = d.activation ? d.activation : wb_swish;
-    add(&s, wb_embedding(d.vocabulary, d.features, .init = d.init, .dtype = d.dtype));
+    add(&s, wb_embedding(d.vocabulary, d.features, .init = small(d.init), .dtype = d.dtype));
     for (int64_t i = 0; i < d.layers; i++) add(&s, llama_block(&d, activation, qk));
     add(&s, wb_rmsnorm({d.features}, .eps = d.eps, .dtype = d.dtype));
-    if (!d.head) return wb_chain_make(s.count, s.layers);
-    return with_head(&s, d.vocabulary, d.features, d.tied, d.init, d.dtype);
+    if (!d.head) return finish(&s, "wb_llama", errors);
+    wb_layer *head =
+        wb_dense(d.features, d.vocabulary, .bias = false, .init = d.init, .dtype = d.dtype);
+    return with_head(&s, "wb_llama", errors, head, d.tied);
 }
 
 /* ---- BERT ---- */
@@ -122,13 +138,15 @@ wb_layer *wb_bert_make(wb_bert_desc d) {
                   {"positions", d.positions}, {"types", d.types}, {"features", d.features},
                   {"heads", d.heads}))
         return NULL;
+    const uint64_t errors = wb_error_count();
     wb_activation *activation = d.activation ? d.activation : wb_gelu_erf;
-    add(&s,
-        wb_token_embedding(d.vocabulary, d.features, .positions = d.positions, .types = d.types,
-                           .dropout = d.dropout, .eps = d.eps, .init = d.init, .dtype = d.dtype));
+    if (d.eps == 0) d.eps = 1e-12;
+    add(&s, wb_token_embedding(d.vocabulary, d.features, .positions = d.positions, .types = d.types,
+                               .dropout = d.dropout, .eps = d.eps, .init = small(d.init),
+                               .dtype = d.dtype));
     for (int64_t i = 0; i < d.layers; i++)
         add(&s, wb_transformer_encoder(d.features, .heads = d.heads, .hidden = d.hidden,
                                        .activation = activation, .dropout = d.dropout, .eps = d.eps,
                                        .init = d.init, .dtype = d.dtype));
-    return wb_chain_make(s.count, s.layers);
+    return finish(&s, "wb_bert", errors);
 }

@@ -314,6 +314,9 @@ wb_array *wb_convert_input(wb_array *x, const wb_array *like);
  * recorded. */
 bool wb_check_first_sizes(const wb_layer *layer, const wb_array *x, int *n);
 
+/* An initialiser: normal with standard deviation 0.02, as GPT-2 and BERT have it. */
+wb_array *wb_small_normal(int ndim, const int64_t *sizes, wb_dtype dtype);
+
 /* Numbers that a layer made, on x's device. */
 wb_array *wb_numbers_beside(const wb_array *x, wb_array *numbers);
 /* Reshapes numbers (channels) to (1, ..., channels, 1), which broadcasts with x (..., channels,

@@ -38,14 +38,13 @@ static const wb_field fields[] = {
                  .trainable = true),
 };
 
-/* Small beside the features of words, as in GPT-2 and BERT. */
-static wb_array *small_normal(int ndim, const int64_t *sizes, wb_dtype dtype) {
+wb_array *wb_small_normal(int ndim, const int64_t *sizes, wb_dtype dtype) {
     return wb_mul_number(wb_normal_init(ndim, sizes, dtype), 0.02);
 }
 
 static bool complete(wb_layer *layer) {
     wb_position_embedding_desc *d = desc_of(layer);
-    return wb_layer_fill(layer, &d->given_weight, d->init ? d->init : small_normal, d->dtype, 2,
+    return wb_layer_fill(layer, &d->given_weight, d->init ? d->init : wb_small_normal, d->dtype, 2,
                          (int64_t[]){d->out, d->in});
 }
 

@@ -172,7 +172,9 @@ static wb_layer *norm_of(const wb_transformer_block_desc *d) {
 static wb_layer *make(const char *function, const wb_layer_class *k, wb_transformer_block_desc d) {
     wb_layer *layers[7];
     int n = 0;
-    if (!wb_check_start(function, d.start_) || !check_desc(function, k, &d)) {
+    const bool runs = !wb_failed(); /* a part whose maker failed is not one that is not given */
+    if (!runs) (void)wb_not_run(function);
+    if (!runs || !wb_check_start(function, d.start_) || !check_desc(function, k, &d)) {
         if (d.feed_forward) wb_drop_given_layer(d.feed_forward);
         if (d.attention && d.attention != d.feed_forward) wb_drop_given_layer(d.attention);
         return NULL;

@@ -29,7 +29,7 @@ typedef struct wb_config_setting {
  * after the blocks. */
 typedef struct wb_name_row {
     const char *row;
-    const char *only_if; /* an array that the file must have for this row, with @; NULL: always */
+    const char *only_if; /* the row counts only if the file has this array; NULL: always */
 } wb_name_row;
 
 typedef union wb_architecture_desc {

@@ -39,12 +39,14 @@ static const wb_json *given(const wb_json *object, const char *name) {
 
 static bool find_architecture(reader *r) {
     const wb_json *list = given(r->root, "architectures");
-    const wb_json *first = list && list->kind == WB_JSON_LIST && list->count ? list->items : NULL;
+    const bool is_list = list && list->kind == WB_JSON_LIST;
+    const wb_json *first = is_list && list->count ? list->items : NULL;
     const char *name = wb_json_text(first);
     if (!name)
         return wb_json_fault(r->config, list ? list : r->root,
-                             "architectures must be a list of texts, but is %s",
-                             wb_json_noun(list)) == WB_OK;
+                             "architectures must be a list that begins with a text, but %s %s",
+                             is_list ? "begins with" : "is",
+                             wb_json_noun(is_list ? first : list)) == WB_OK;
     wb_text known = {.data = NULL};
     for (int i = 0; i < wb_architecture_count; i++) {
         if (strcmp(wb_architectures[i].name, name) == 0) r->architecture = &wb_architectures[i];
@@ -229,6 +231,13 @@ static bool make_table(reader *r) {
     const bool tied = f->tied && *(const bool *)member(r, f->tied);
     const bool has_head = f->head && r->architecture->has_head;
     const bool file_has_head = f->head && array_named(r, "", "lm_head.weight");
+    if (has_head && !tied && !file_has_head) {
+        (void)wb_fail(WB_ERROR_FORMAT,
+                      "%s: a %s whose tie_word_embeddings is false must have the array "
+                      "lm_head.weight",
+                      r->weights->path, r->architecture->name);
+        return false;
+    }
     for (const wb_name_row *n = f->names; n->row; n++)
         if (!n->only_if || array_named(r, r->prefix, n->only_if)) put_row(r, n->row, after);
     if (has_head && tied) {

@@ -72,7 +72,13 @@ wb_layer *wb_file_model(wb_file *file, const char *key, const char *structure) {
 
 wb_layer *wb_load_model_as(const char *path, const char *key, const char *structure) {
     if (wb_failed()) return wb_not_run_null("wb_load_model");
-    if (path && !structure && wb_is_folder(path)) return wb_hugging_face_model(path);
+    if (path && !structure && wb_is_folder(path)) {
+        if (!key || strcmp(key, "model") == 0) return wb_hugging_face_model(path);
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "%s: a folder has one model, so the key must be NULL or \"model\", got "
+                            "\"%.80s\"",
+                            path, key);
+    }
     wb_file *file = wb_open(path);
     wb_layer *model = file ? load_model(file, key, structure) : NULL;
     wb_free(file);

@@ -57,6 +57,11 @@ int64_t wb_decode_make(const wb_tokenizer *tokenizer, wb_decode_desc desc) {
     if (!wb_tokenizer_check("wb_decode", tokenizer) || !wb_check_start("wb_decode", desc.start_) ||
         !wb_check_list("wb_decode", desc.count, desc.ids))
         return -1;
+    if (desc.room < 0) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_decode: .room must not be negative, got %lld",
+                      (long long)desc.room);
+        return -1;
+    }
     wb_pieces pieces = {.count = 0};
     const bool is_fine =
         collect(tokenizer, &desc, &pieces) && decode(tokenizer, desc.partial, &pieces);

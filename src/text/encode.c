@@ -167,9 +167,13 @@ int64_t wb_encode_make(const wb_tokenizer *tokenizer, wb_encode_desc desc) {
         if (!wb_failed()) (void)wb_fail_argument_null("wb_encode", "the text");
         return -1;
     }
-    if (desc.bytes < 0 || (desc.room > 0 && !desc.ids)) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_encode: .bytes must not be negative, and .room needs "
-                                         ".ids");
+    if (desc.bytes < 0 || desc.room < 0 || (desc.room > 0 && !desc.ids)) {
+        const bool is_bytes = desc.bytes < 0, is_room = desc.room < 0;
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_encode: %s, got %lld",
+                      is_bytes  ? ".bytes must not be negative"
+                      : is_room ? ".room must not be negative"
+                                : ".ids must be given with a .room",
+                      (long long)(is_bytes ? desc.bytes : desc.room));
         return -1;
     }
     const size_t bytes = desc.bytes ? (size_t)desc.bytes : strlen(desc.text);

@@ -155,9 +155,9 @@ static wb_status read_merge(const reader *r, const wb_json *item, wb_text *joine
     merge->id = joined->size ? wb_vocabulary_id(v, joined->data, joined->size) : -1;
     if (merge->left >= 0 && merge->right >= 0 && merge->id >= 0) return WB_OK;
     return wb_json_fault(r->file, item,
-                         "a merge of \"%.80s\" and \"%.80s\", which or whose result "
-                         "is not in the vocabulary",
-                         left, right);
+                         "a merge of \"%.*s\" and \"%.80s\", of which one, or the result, is not "
+                         "in the vocabulary",
+                         left_bytes < 80 ? (int)left_bytes : 80, left, right);
 }
 
 /* Of equal pairs the last one counts. */

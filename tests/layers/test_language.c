@@ -70,7 +70,10 @@ static void models_give_logits(void **state) {
 static void wrong_sizes_are_named(void **state) {
     (void)state;
     assert_null(wb_gpt2(.features = 10, .heads = 3));
-    assert_error(WB_ERROR_ARGUMENT, "divisible by heads");
+    assert_error(WB_ERROR_ARGUMENT, "wb_gpt2: MultiHeadAttention: qk must be divisible by heads");
+    assert_null(wb_llama(.vocabulary = 10, .features = 8, .layers = 1, .heads = 4, .hidden = 6,
+                         .kv_heads = 3)); /* and no block with another attention */
+    assert_error(WB_ERROR_ARGUMENT, "wb_llama: MultiHeadAttention: kv_heads must divide heads");
     assert_null(wb_gpt2(.layers = 0));
     assert_error(WB_ERROR_ARGUMENT, "wb_gpt2: layers must be from 1 to 1024, got 0");
     assert_null(wb_llama(.vocabulary = 10, .features = 8, .layers = 1, .heads = 2));
@@ -237,13 +240,13 @@ static int growing(void *user, int count, wb_array *const *x, wb_array **y) {
 
 static void the_vocabulary_may_change(void **state) {
     (void)state;
-    int64_t all = 2;
+    int64_t all = 5000;
     wb_layer *model =
         wb_chain(wb_embedding(5000, 4), wb_multi_head_attention(4, .heads = 1, .causal = true),
                  wb_fn_with(growing, &all));
-    int32_t tokens[4] = {0};
-    static const int32_t wanted[] = {0, 1, 99, 4999};
-    assert_int_equal(wb_generate(model, 1, tokens, .most = 4, .temperature = 0), 4);
+    int32_t tokens[3] = {0};
+    static const int32_t wanted[] = {0, 4999, 249999};
+    assert_int_equal(wb_generate(model, 1, tokens, .most = 3, .temperature = 0), 3);
     assert_memory_equal(tokens, wanted, sizeof wanted);
     wb_free(model);
 }
@@ -324,7 +327,8 @@ static void wrong_settings_are_named(void **state) {
     wb_layer *model = small_gpt2(), *dense = wb_dense(3, 4);
     int32_t tokens[100] = {1, VOCABULARY + 5};
     assert_int_equal(wb_generate(model, 1, tokens), -1);
-    assert_error(WB_ERROR_ARGUMENT, "wb_generate: most must be at least count, got 0");
+    assert_error(WB_ERROR_ARGUMENT,
+                 "wb_generate: .most, the length of the whole text, must be at least count, got 0");
     assert_int_equal(wb_generate(model, 1, tokens, .most = 9, .temperature = -1), -1);
     assert_error(WB_ERROR_ARGUMENT, "wb_generate: temperature must be at least 0, got -1");
     assert_int_equal(wb_generate(model, 1, tokens, .most = 9, .top_p = 0), -1);
@@ -333,6 +337,11 @@ static void wrong_settings_are_named(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "at most the 40 positions of PositionEmbedding, got 41");
     assert_int_equal(wb_generate(model, 2, tokens, .most = 9), -1);
     assert_error(WB_ERROR_ARGUMENT, "wb_generate: ");
+    wb_layer *body = wb_gpt2(.vocabulary = VOCABULARY, .positions = 40, .features = 16, .layers = 1,
+                             .heads = 2, .head = false);
+    assert_int_equal(wb_generate(body, 1, tokens, .most = 9), -1);
+    assert_error(WB_ERROR_SHAPE, "wb_generate: the model has 30 words, but gives 16 numbers");
+    wb_free(body);
     assert_int_equal(wb_generate(dense, 1, tokens, .most = 9), -1);
     assert_error(WB_ERROR_ARGUMENT, "MultiHeadAttention that is causal");
     int32_t again[9] = {1};

@@ -142,7 +142,8 @@ int tool_generate(int count, char **arguments) {
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     settings s = {.tokens = 100, .temperature = 1, .top_p = 1, .repetition = 1};
-    for (int letter; (letter = getopt_long(count + 1, arguments - 1, "", options, NULL)) != -1;) {
+    int place = 0;
+    for (int letter; (letter = getopt_long(count + 1, arguments - 1, "", options, &place)) != -1;) {
         bool good = true;
         if (letter == 'h' || letter == '?') return tool_help(help, letter == 'h');
         if (letter == 'n') good = read_integer(optarg, 0, &s.tokens) && s.tokens <= INT32_MAX;
@@ -152,7 +153,12 @@ int tool_generate(int count, char **arguments) {
         if (letter == 'p') good = read_real(optarg, &s.top_p);
         if (letter == 'r') good = read_real(optarg, &s.repetition);
         if (letter == 'd') s.device = optarg;
-        if (!good) return tool_wrong(help, "generate: \"%s\" is not such a number", optarg);
+        if (!good)
+            return tool_wrong(help, "generate: --%s takes %s, got \"%s\"", options[place].name,
+                              letter == 's'                    ? "a whole number"
+                              : letter == 'n' || letter == 'k' ? "a whole number from 0 on"
+                                                               : "a number",
+                              optarg);
     }
     if (count + 1 - optind != 2)
         return tool_wrong_count(help, "generate", "a FOLDER and a TEXT", count + 1 - optind);
