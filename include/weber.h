@@ -15,7 +15,7 @@
  *     watch.h         what layers give, by path         error.h         errors and the log
  *     losses.h        losses                            context.h       contexts of threads
  *     language.h      known models of language          text.h          texts into tokens
- *     vision.h        known models of images
+ *     vision.h        known models of images            images.h        pictures from files
  *
  * From C++ (17 or later): macros that take settings or lists, such as wb_dense and wb_chain, are
  * for C (those with settings work in C++20, too: weber/desc.h). Each of them calls a function whose
@@ -41,6 +41,7 @@
 #include "weber/dtype.h"
 #include "weber/error.h"
 #include "weber/gradient.h"
+#include "weber/images.h"
 #include "weber/initialisers.h"
 #include "weber/language.h"
 #include "weber/layers.h"

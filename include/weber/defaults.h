@@ -46,6 +46,7 @@
 #define WB_DEFAULTS_grid_sample .align_corners = true,
 #define WB_DEFAULTS_groupnorm .affine = true,
 #define WB_DEFAULTS_host_function
+#define WB_DEFAULTS_image_read
 #define WB_DEFAULTS_instancenorm .momentum = 0.1,
 #define WB_DEFAULTS_lamb .eta = 0.001, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6,
 #define WB_DEFAULTS_layernorm .affine = true, .bias = true,

@@ -29,6 +29,7 @@
     X(RESTING, "src/base/object.c", "released objects")                                            \
     X(CHECKED, "backends/checked/checked.c", "the devices of the backend `checked`")               \
     X(POOL, "backends/cpu/pool.c", "who sleeps")                                                   \
+    X(LIBRARIES, "src/base/library.c", "libraries that a program needs late, which are opened")    \
     X(EVENTS, "src/base/events.c", "the file of WEBER_TRACE")
 
 /* Mutexes that are members, or belong to a plugin:

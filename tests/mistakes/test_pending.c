@@ -17,6 +17,7 @@ static void loader_new(void) { assert_null(wb_loader_new(.x = wb_ones(WB_F32, 2,
 static void next(void) { assert_false(wb_next(loader, &batch)); }
 static void first(void) { assert_false(wb_first(loader, &batch)); }
 static void read_idx(void) { assert_null(wb_read_idx("/no/such/file")); }
+static void image_read(void) { assert_null(wb_image_read("/no/such/file")); }
 static void read_csv(void) { assert_null(wb_read_csv("/no/such/file")); }
 static void fashion_mnist(void) {
     wb_array *x, *y;
@@ -55,6 +56,7 @@ static const struct row {
     {"a loader is asked for a batch", next, "wb_next"},
     {"a loader is asked for its first batch", first, "wb_first"},
     {"a file of IDX is read", read_idx, "wb_read_idx"},
+    {"a picture is read", image_read, "wb_image_read"},
     {"a table is read", read_csv, "wb_read_csv"},
     {"a set of data is read", fashion_mnist, "wb_fashion_mnist"},
     {"a model is saved", save, "wb_save"},
