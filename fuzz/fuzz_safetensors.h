@@ -13,13 +13,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static volatile unsigned fuzz_sum;
 
+/* The bytes of an array that is packed, in memory to be freed. */
+static inline unsigned char *fuzz_unpack(const wb_record *r) {
+    unsigned char *elements = malloc((size_t)r->data_bytes);
+    if (elements) r->packed->unpack(r->packed->bytes, wb_count_sizes(r->ndim, r->sizes), elements);
+    return elements;
+}
+
 /* Shared records are walked once each: number says that it was. */
 static inline int64_t fuzz_walk(wb_record *r) {
     int64_t count = 1;
-    const unsigned char *bytes = r->data;
     if (r->number) return 0;
     r->number = 1;
-    for (int64_t i = 0; i < r->data_bytes; i++) fuzz_sum += bytes[i];
+    unsigned char *unpacked = r->packed ? fuzz_unpack(r) : NULL;
+    const unsigned char *bytes = unpacked ? unpacked : r->data;
+    for (int64_t i = 0; bytes && i < r->data_bytes; i++) fuzz_sum += bytes[i];
+    free(unpacked);
     if (r->text) fuzz_sum += (unsigned)strlen(r->text);
     if (r->type) fuzz_sum += (unsigned)strlen(r->type);
     for (int64_t i = 0; i < r->count; i++) {

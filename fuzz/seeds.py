@@ -46,6 +46,34 @@ def zipped(entries, zip64=False):
     return out + directory + end
 
 
+def gguf(pairs, tensors, version=3, alignment=32):
+    """Pairs: key, type of the value, its bytes. Tensors: name, sizes, type, bytes of data."""
+    def text(name):
+        return struct.pack("<Q", len(name)) + name.encode()
+
+    out, data = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(pairs)), b""
+    for key, kind, value in pairs:
+        out += text(key) + struct.pack("<I", kind) + value
+    for name, sizes, kind, size in tensors:
+        out += text(name) + struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, kind, len(data))
+        data += bytes(i % 251 for i in range(size)) + bytes(-size % alignment)
+    return out + bytes(-len(out) % alignment) + data
+
+
+def gguf_files():
+    texts = struct.pack("<IQ", 8, 2) + 2 * (struct.pack("<Q", 1) + b"a")
+    pairs = [("general.architecture", 8, struct.pack("<Q", 5) + b"llama"), ("llama.block_count", 4, struct.pack("<I", 2)),
+             ("tokens", 9, texts), ("scores", 9, struct.pack("<IQff", 6, 2, 0.5, 1.0)), ("short", 9, struct.pack("<IQhh", 3, 2, -1, 1)),
+             ("wide", 9, struct.pack("<IQQ", 10, 1, 1 << 40)), ("b", 7, b"\1"), ("d", 12, struct.pack("<d", 0.5))]
+    yield "empty", gguf([], [])
+    yield "values", gguf(pairs, [], 2)
+    yield "many", gguf([("m", 9, struct.pack("<IQ", 8, 65) + 65 * struct.pack("<Q", 0))], [])
+    yield "plain", gguf([], [("a.0.w", (2, 3), 0, 24), ("a.1.w", (4,), 1, 8), ("b", (), 30, 2), ("c", (3,), 24, 3), ("d", (2, 0), 27, 0)])
+    yield "blocks", gguf(pairs[:2], [("q8", (32, 2), 8, 68), ("q4", (32,), 2, 18), ("k4", (256,), 12, 144), ("k6", (256,), 14, 210),
+                                     ("old", (32,), 3, 20), ("new", (8,), 99, 0)])
+    yield "aligned", gguf([("general.alignment", 4, struct.pack("<I", 8))], [("a", (1,), 0, 4), ("b", (1,), 28, 8)], alignment=8)
+
+
 def bson(value):
     """A document of texts, numbers, None, lists and dictionaries."""
     out = b""
@@ -263,6 +291,8 @@ def files():
     for name, data, constants in (("script", module, b")"), ("frozen", b"c__torch__\nM\n)\x81}b", tensor_of + b"\x85")):
         yield f"pt/{name}", zipped([("a/data.pkl", b"\x80\2" + data + b".", 0), ("a/constants.pkl", b"\x80\2" + constants + b".", 0),
                                     ("a/code/m.py", b"hello" * 9, 8), ("a/data/0", bytes(24), 0), ("a/constants/0", bytes(24), 0)])
+    for name, data in gguf_files():
+        yield f"gguf/{name}", data
     for name, data in jld2_files():
         yield f"jld2/{name}", data
     for i, text in enumerate(['{"a": [1, -2.5e3, true, null, {"b": "\\u00e9\\ud83d\\ude00"}], "c": "\\n\\u0000"}', ' "x" ', '[[[[]]], {}, 0.5]',

@@ -15,13 +15,13 @@
  *     wb_array *w = wb_record_array(file, wb_record_get(root, "model.layers.1.weight"));
  *
  * The format follows the name: .bson (Julia's BSON.jl, as Flux saves), .safetensors, .npy, .npz;
- * files of PyTorch (.pt) and of Julia's JLD2 (.jld2) are recognised by their content, and only
- * read. A model in several files is opened by its index (model.safetensors.index.json), or by the
- * folder that has it, as one file. Saving copies arrays from their devices to the host; the model
- * stays where it is, and a file never depends on a device. Saving is atomic: at any moment the path
- * is either the whole old file or the whole new one; a killed save may leave a file PATH.XXXXXX
- * (six letters). Nothing in a file is ever executed. Errors: weber/error.h; a damaged file is
- * WB_ERROR_FORMAT and names path and offset. */
+ * files of PyTorch (.pt), of llama.cpp (.gguf) and of Julia's JLD2 (.jld2) are recognised by their
+ * content, and only read. A model in several files is opened by its index
+ * (model.safetensors.index.json), or by the folder that has it, as one file. Saving copies arrays
+ * from their devices to the host; the model stays where it is, and a file never depends on a
+ * device. Saving is atomic: at any moment the path is either the whole old file or the whole new
+ * one; a killed save may leave a file PATH.XXXXXX (six letters). Nothing in a file is ever
+ * executed. Errors: weber/error.h; a damaged file is WB_ERROR_FORMAT and names path and offset. */
 #ifndef WEBER_STATE_H
 #define WEBER_STATE_H
 
@@ -293,7 +293,8 @@ WB_API int64_t wb_file_size(const wb_file *file);       /* bytes */
 /* The bytes of the file, wb_file_size of them, borrowed from it while it is open. NULL for a
  * model's state. */
 WB_API const void *wb_file_bytes(const wb_file *file);
-/* The file's metadata, a map of texts (safetensors' __metadata__); NULL: none. */
+/* The file's metadata, a map of texts (safetensors' __metadata__); of GGUF also of numbers, bools,
+ * lists of texts, and arrays. NULL: none. */
 WB_API const wb_record *wb_file_metadata(const wb_file *file);
 
 /* A text (wb_text) that wb_save_named wrote: in safetensors it is in the metadata, in BSON and npz
@@ -383,7 +384,7 @@ WB_API wb_status wb_load_from_make(wb_load_from_desc desc);
 
 /* The kind of value at the place; WB_RECORD_NULL for NULL. */
 WB_API wb_record_kind wb_record_kind_of(const wb_record *record);
-/* "Flux.Dense"; "" if it has no type */
+/* "Flux.Dense"; of an array that is packed in the file, how: "q8_0"; "" if it has no type */
 WB_API const char *wb_record_type(const wb_record *record);
 WB_API int64_t wb_record_count(const wb_record *record);                  /* children */
 WB_API const wb_record *wb_record_at(const wb_record *record, int64_t i); /* from 0; else NULL */

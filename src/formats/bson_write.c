@@ -10,6 +10,7 @@
 #include "array/array.h"
 #include "base/memory.h"
 #include "formats/bson_writer.h"
+#include "formats/flat.h"
 
 static const int64_t most_bytes = INT32_MAX;
 
@@ -353,13 +354,13 @@ static void put_file(wb_bson_writer *w, const wb_record *root, const wb_record *
 }
 
 static void flush_numbers(wb_bson_writer *w, wb_text *out, const wb_record *r) {
-    const void *data = r->array ? wb_read_begin(r->array) : r->data;
+    const void *data = wb_flat_data_begin(r);
     if (data)
         wb_text_bytes(out, data, (size_t)wb_bson_array_bytes(r)), w->status = wb_text_status(out);
     else
         w->status = wb_failed() ? wb_error_status()
                                 : wb_fail(WB_ERROR_ARGUMENT, "%s: an array without data", w->path);
-    if (data && r->array) wb_read_end(r->array);
+    if (data) wb_flat_data_end(r, data);
 }
 
 static void flush_all(wb_bson_writer *w, wb_text *out) {

@@ -210,7 +210,10 @@ int64_t wb_file_size(const wb_file *file) {
 wb_record_kind wb_record_kind_of(const wb_record *r) {
     return r ? (wb_record_kind)r->kind : WB_RECORD_NULL;
 }
-const char *wb_record_type(const wb_record *r) { return r && r->type ? r->type : ""; }
+const char *wb_record_type(const wb_record *r) {
+    if (r && r->packed) return r->packed->type;
+    return r && r->type ? r->type : "";
+}
 int64_t wb_record_count(const wb_record *r) { return r ? r->count : 0; }
 
 const wb_record *wb_record_at(const wb_record *r, int64_t i) {
@@ -367,7 +370,7 @@ static bool is_aligned(const void *data, wb_dtype dtype) {
 }
 
 static bool is_borrowed(const wb_record *r) {
-    return r->data_bytes && is_aligned(r->data, (wb_dtype)r->dtype);
+    return r->data_bytes && !r->packed && is_aligned(r->data, (wb_dtype)r->dtype);
 }
 
 /* As it lies in the file. */
@@ -383,7 +386,10 @@ static wb_array *array_in_file(const wb_file *file, const wb_record *r) {
     }
     wb_buffer *buffer = wb_buffer_new(wb_cpu_device(), wb_bytes(r->data_bytes), "data");
     if (!buffer) return NULL;
-    if (r->data_bytes) memcpy(buffer->handle, r->data, (size_t)r->data_bytes);
+    if (r->packed)
+        r->packed->unpack(r->packed->bytes, wb_count_sizes(r->ndim, r->sizes), buffer->handle);
+    else if (r->data_bytes)
+        memcpy(buffer->handle, r->data, (size_t)r->data_bytes);
     return wb_node_data(dtype, r->ndim, r->sizes, buffer);
 }
 

@@ -479,12 +479,26 @@ wb_flat_array wb_flat_array_of(const wb_record *r) {
     return a;
 }
 
-const void *wb_flat_data_begin(const wb_record *r) {
-    return r->array ? wb_read_begin(r->array) : r->data;
+static void *unpacked(const wb_record *r) {
+    void *elements = wb_alloc_aligned(wb_bytes(r->data_bytes));
+    const wb_packed *packed = r->packed;
+    if (elements) packed->unpack(packed->bytes, wb_count_sizes(r->ndim, r->sizes), elements);
+    return elements;
 }
 
-void wb_flat_data_end(const wb_record *r) {
-    if (r->array) wb_read_end(r->array);
+const void *wb_flat_data_begin(const wb_record *r) {
+    return r->array ? wb_read_begin(r->array) : r->packed ? unpacked(r) : r->data;
+}
+
+void wb_flat_data_end(const wb_record *r, const void *data) {
+    union {
+        const void *from;
+        void *to;
+    } made = {.from = data};
+    if (r->array)
+        wb_read_end(r->array);
+    else if (r->packed)
+        wb_release_aligned(made.to);
 }
 
 wb_status wb_flat_write_data(const wb_record *r, wb_text *out) {
@@ -493,7 +507,7 @@ wb_status wb_flat_write_data(const wb_record *r, wb_text *out) {
     const void *data = wb_flat_data_begin(r);
     if (!data) return wb_error_status();
     wb_text_bytes(out, data, (size_t)size_bytes);
-    wb_flat_data_end(r);
+    wb_flat_data_end(r, data);
     return wb_text_status(out);
 }
 

@@ -59,9 +59,9 @@ typedef struct wb_flat_array {
 wb_flat_array wb_flat_array_of(const wb_record *record);
 
 /* The bytes, on the host and dense, of an array that is not empty; NULL with the error recorded.
- * Each call needs one wb_flat_data_end. */
+ * Each call that gave some needs one wb_flat_data_end. */
 const void *wb_flat_data_begin(const wb_record *record);
-void wb_flat_data_end(const wb_record *record);
+void wb_flat_data_end(const wb_record *record, const void *data);
 
 wb_status wb_flat_write_data(const wb_record *record, wb_text *out);
 

@@ -15,7 +15,7 @@
 /* .npz after .pt, which is a zip file, too. */
 static const wb_format *const formats[] = {&wb_format_bson, &wb_format_safetensors, &wb_format_npy,
                                            &wb_format_pt,   &wb_format_npz,         &wb_format_jld2,
-                                           &wb_format_index};
+                                           &wb_format_gguf, &wb_format_index};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
 static bool ends_with(const char *path, const char *end) {
@@ -52,6 +52,7 @@ const wb_format *wb_format_of_file(const wb_file *file) {
         (format == &wb_format_jld2 && wb_jld2_find(&file->map) >= 0))
         return &wb_format_jld2;
     if (wb_pt_is_old(&file->map)) return &wb_format_pt; /* pickles, but no strangers */
+    if (wb_format_gguf.recognises(&file->map)) return &wb_format_gguf;
     const bool is_it = format && format->recognises(&file->map),
                is_zip = format == &wb_format_npz || format == &wb_format_pt;
     const char *what = is_it && !is_zip ? NULL : wb_stranger(&file->map);
@@ -59,9 +60,10 @@ const wb_format *wb_format_of_file(const wb_file *file) {
     for (int i = 0; (!format || is_zip) && i < FORMATS; i++)
         if (formats[i]->recognises(&file->map)) return formats[i];
     if (format) return format;
-    return wb_fail_null(WB_ERROR_FORMAT,
-                        "%s: the name must end in .bson, .safetensors, .npy, .npz, .pt or .jld2",
-                        file->path);
+    return wb_fail_null(
+        WB_ERROR_FORMAT,
+        "%s: the name must end in .bson, .safetensors, .npy, .npz, .pt, .gguf or .jld2",
+        file->path);
 }
 
 /* ---- writing ---- */

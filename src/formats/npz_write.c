@@ -143,7 +143,7 @@ static wb_status write_array(writer *w, const wb_flat_entry *from) {
     const void *data = wb_flat_data_begin(from->record);
     if (!data) return wb_error_status();
     const wb_status status = write_entry(w, name, header, (int64_t)header_bytes, data, data_bytes);
-    wb_flat_data_end(from->record);
+    wb_flat_data_end(from->record, data);
     return status;
 }
 

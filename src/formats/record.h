@@ -23,6 +23,15 @@ typedef struct wb_turn {
     uint8_t order[WB_MAX_DIMS]; /* see is_permuted */
 } wb_turn;
 
+/* What a file has in place of an array's elements, such as blocks of small integers with a scale.
+ * The elements are made when they are asked for, in memory of their own. */
+typedef struct wb_packed {
+    const char *type; /* its name in the file: "q8_0" */
+    const unsigned char *bytes;
+    int64_t size_bytes;
+    void (*unpack)(const unsigned char *bytes, int64_t count, void *elements);
+} wb_packed;
+
 /* A value. Records belong to the arena of their file (or of what is being written) and are reached
  * by pointers: one that is reached twice is shared, as tied weights are. Children are a list; names
  * are keys of maps and fields of structs. */
@@ -45,9 +54,10 @@ struct wb_record {
     /* array: dense, data_bytes long; perhaps not aligned; in the file's mapping or in the arena */
     const void *data;
     int64_t data_bytes;
-    const wb_turn *turn; /* array: how to make it, instead of data; else NULL */
-    wb_array *array;     /* when writing: instead of data; on the host and evaluated */
-    int64_t count;       /* list, map, struct, opaque */
+    const wb_packed *packed; /* array: what to make it of, instead of data; else NULL */
+    const wb_turn *turn;     /* array: how to make it, instead of both; else NULL */
+    wb_array *array;         /* when writing: instead of all three; on the host and evaluated */
+    int64_t count;           /* list, map, struct, opaque */
     wb_record **children;
     const char **names; /* of the children, if they have names */
     int64_t offset;     /* of its first byte in the file; -1 */
@@ -116,7 +126,7 @@ struct wb_file {
     const struct wb_format *format;
     wb_arena arena;
     wb_record *root;
-    wb_record *metadata; /* a map of texts, or NULL */
+    wb_record *metadata; /* a map of texts, of GGUF also of other values; or NULL */
     wb_array **held;     /* of a state: the model's arrays */
     int64_t held_count;
     /* of a format that keeps it: the paths of all arrays in the file's order, which the tree, whose
@@ -166,7 +176,7 @@ typedef struct wb_format {
 } wb_format;
 
 extern const wb_format wb_format_bson, wb_format_safetensors, wb_format_npy, wb_format_npz,
-    wb_format_pt, wb_format_jld2, wb_format_index;
+    wb_format_pt, wb_format_jld2, wb_format_gguf, wb_format_index;
 
 /* Records WB_ERROR_FORMAT with path and offset; returns it. */
 wb_status wb_file_fault(const wb_file *file, int64_t offset, const char *format, ...)

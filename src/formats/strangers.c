@@ -30,8 +30,6 @@ static const struct {
     {BYTES("\200\3"), PICKLE},
     {BYTES("\200\4"), PICKLE},
     {BYTES("\200\5"), PICKLE},
-    {BYTES("GGUF"), "a GGUF file of llama.cpp; the model's safetensors file, which it was made "
-                    "of, can be read"},
     {BYTES("\x1f\x8b"), "compressed by gzip; unpack it by gunzip" UNPACK},
     {BYTES("\x28\xb5\x2f\xfd"), "compressed by zstd; unpack it by unzstd" UNPACK},
     {BYTES("\xfd"

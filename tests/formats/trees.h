@@ -256,11 +256,21 @@ static inline void say(const wb_record *r, char *text, size_t room) {
     if (r->kind != WB_RECORD_OPAQUE || r->count) strcat(text, ")");
 }
 
+static inline unsigned touch_packed(const wb_record *r) {
+    unsigned char *elements = malloc((size_t)r->data_bytes);
+    unsigned sum = 0;
+    assert_non_null(elements);
+    r->packed->unpack(r->packed->bytes, wb_count_sizes(r->ndim, r->sizes), elements);
+    for (int64_t i = 0; i < r->data_bytes; i++) sum += elements[i];
+    free(elements);
+    return sum;
+}
+
 /* Every byte of what arrays say they have. */
 static inline unsigned touch(const wb_record *r) {
-    unsigned sum = r->kind;
+    unsigned sum = r->packed ? touch_packed(r) : r->kind;
     const unsigned char *bytes = r->data;
-    for (int64_t i = 0; i < r->data_bytes; i++) sum += bytes[i];
+    for (int64_t i = 0; !r->packed && i < r->data_bytes; i++) sum += bytes[i];
     if (r->text) sum += (unsigned)strlen(r->text);
     for (int64_t i = 0; i < r->count; i++) sum += touch(r->children[i]);
     return sum;

@@ -210,7 +210,6 @@ static const stranger_row strangers[] = {
      "is a program of torch.export"},
     {"Keras", "m.keras", BYTES("PK\3\4 metadata.json config.json model.weights.h5"),
      "is a Keras file"},
-    {"GGUF", "m.gguf", BYTES("GGUF\3\0\0\0"), "is a GGUF file"},
     {"ONNX", "m.onnx", BYTES("\x08\x0e:y\n\x11\n\1x\x12\1W"), "is an ONNX file"},
     {"a pickle of protocol 0", "a.pkl", BYTES("(dp0\nVw\np1\nI1\ns."), "is a pickle of Python's"},
     {"a page of XHTML", "a.npz", BYTES("<?xml version=\"1.0\"?>\n<html>Not found</html>"),

@@ -18,8 +18,9 @@ static const char help[] =
     "dimension first), numbers and bytes. A value in several places (tied weights) is printed at "
     "the first;\n"
     "the others have the path of the first.\n"
-    "Formats: .bson (Julia's, as Flux saves), .safetensors, .npy, .npz, PyTorch's .pt, Julia's "
-    ".jld2.\n"
+    "Formats: .bson (Julia's, as Flux saves), .safetensors, .npy, .npz, PyTorch's .pt, "
+    "llama.cpp's\n"
+    ".gguf, Julia's .jld2.\n"
     "\n"
     "  --records      the tree of models, too\n"
     "  --svg=PICTURE  draws the model as a graph with the sizes after each layer, through the\n"
@@ -103,6 +104,7 @@ static void print_array(const wb_record *r, const char *path, shown *s) {
     const int64_t bytes = wb_record_bytes(r), numbers = bytes / (int64_t)wb_dtype_size(dtype);
     const char *first = seen_at(s, r, path);
     (void)printf("%s ", wb_dtype_name(dtype));
+    if (*wb_record_type(r)) (void)printf("of %s ", wb_record_type(r));
     print_sizes(r);
     (void)printf(", ");
     if (first) {

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""tests/formats/peers_gguf.py BUILD: GGUF beside PyPI's `gguf`.
+
+Files with tensors of every type and values of every type of metadata, written by gguf, are read by Weber: all elements are those of gguf's own
+arithmetic, bit for bit. BUILD has libweber.so and bin/weber. 77 (skipped) where the packages cannot be had."""
+import ctypes
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import language_packages
+
+if len(sys.argv) != 2:
+    sys.exit(__doc__)
+BUILD = Path(sys.argv[1]).resolve()
+language_packages.ensure()
+import gguf  # noqa: E402
+import numpy as np  # noqa: E402
+from gguf import GGMLQuantizationType as Type  # noqa: E402
+
+LINE = 64  # the least number of texts that Weber keeps as bytes is above it
+RANDOM = np.random.default_rng(7)
+
+
+def fail(*what):
+    sys.exit("FAILED: " + " ".join(map(str, what)))
+
+
+def run(*arguments):
+    result = subprocess.run([str(BUILD / "bin" / "weber"), *map(str, arguments)], capture_output=True, text=True)
+    if result.returncode:
+        fail("weber", *arguments, result.stderr or result.stdout)
+    return result.stdout
+
+
+# ---- tensors ----
+
+def blocks(kind, rows, columns):
+    """Random bytes; the scales are ordinary numbers."""
+    size, width = gguf.GGML_QUANT_SIZES[kind]
+    data = RANDOM.integers(0, 256, (rows, columns // size, width), dtype=np.uint8)
+    scales = RANDOM.normal(size=(rows, columns // size, 2)).astype(np.float16).view(np.uint8)
+    places = {Type.Q8_0: [0], Type.Q4_0: [0], Type.Q4_K: [0, 2], Type.Q6_K: [208]}[kind]
+    for i, place in enumerate(places):
+        data[:, :, place:place + 2] = scales[:, :, 2 * i:2 * i + 2]
+    return data.reshape(rows, -1)
+
+
+def tensors():
+    x = RANDOM.normal(size=(3, 5, 64)).astype(np.float32)
+    yield "plain.f32", x, None, x
+    yield "plain.f16", x.astype(np.float16), None, x.astype(np.float16)
+    yield "plain.f64", x.astype(np.float64), None, x.astype(np.float64)
+    bf16 = gguf.quants.quantize(x, Type.BF16)
+    yield "plain.bf16", bf16, Type.BF16, gguf.quants.dequantize(bf16, Type.BF16)
+    yield "scalar", np.array([3.5], np.float32), None, np.array([3.5], np.float32)
+    for kind, wide in ((np.int8, np.int32), (np.int16, np.int32), (np.int32, np.int32), (np.int64, np.int64)):
+        numbers = RANDOM.integers(np.iinfo(kind).min, np.iinfo(kind).max, (4, 7), kind, endpoint=True)
+        yield f"whole.{np.dtype(kind).name}", numbers, None, numbers.astype(wide)
+    for kind in (Type.Q8_0, Type.Q4_0, Type.Q4_K, Type.Q6_K):
+        data = blocks(kind, 6, 512)
+        yield f"blk.0.{kind.name}", data, kind, gguf.quants.dequantize(data, kind)
+    for kind in (Type.Q8_0, Type.Q4_0):
+        data = gguf.quants.quantize(x, kind)
+        yield f"blk.10.{kind.name}", data, kind, gguf.quants.dequantize(data, kind)
+
+
+def check_tensors(folder):
+    wanted, path = {}, folder / "types.gguf"
+    writer = gguf.GGUFWriter(path, "llama")
+    for name, data, kind, elements in tensors():
+        writer.add_tensor(name, data, raw_dtype=kind)
+        wanted[name] = elements
+    close(writer)
+    run("convert", path, folder / "types.npz")
+    with np.load(folder / "types.npz") as got:
+        for name, elements in wanted.items():
+            x = got[name]
+            if x.dtype.kind == "V":  # bf16, as <V2
+                x = (x.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+            x = x.T if x.shape != elements.shape else x
+            if x.dtype != elements.dtype or x.shape != elements.shape or x.tobytes("C") != elements.tobytes():
+                fail(name, x.dtype, x.shape, "is not", elements.dtype, elements.shape)
+    return len(wanted)
+
+
+def close(writer):
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+# ---- metadata ----
+
+wb = ctypes.CDLL(str(BUILD / "libweber.so"))
+
+
+def declare(name, result, *arguments):
+    getattr(wb, name).restype, getattr(wb, name).argtypes = result, arguments
+
+
+P, N, T = ctypes.c_void_p, ctypes.c_int64, ctypes.c_char_p
+for each in (("wb_open", P, T), ("wb_file_metadata", P, P), ("wb_record_count", N, P), ("wb_record_at", P, P, N), ("wb_record_name", T, P, N),
+             ("wb_record_kind_of", ctypes.c_int, P), ("wb_record_bool", ctypes.c_bool, P), ("wb_record_integer", N, P),
+             ("wb_record_real", ctypes.c_double, P), ("wb_record_text", T, P), ("wb_record_type", T, P), ("wb_record_array", P, P, P),
+             ("wb_dtype_of", ctypes.c_int, P), ("wb_count", N, P), ("wb_read_begin", P, P), ("wb_free", None, P), ("wb_scope_open", ctypes.c_int),
+             ("wb_scope_close", ctypes.c_int), ("wb_error_message", T)):
+    declare(*each)
+KINDS = ["nothing", "bool", "integer", "real", "text", "array", "list", "map", "struct", "opaque"]
+TYPES = [np.float32, np.float64, np.float16, None, np.int32, np.int64, np.uint8, np.bool_]  # as wb_dtype counts
+
+
+def value_of(file, record):
+    kind = KINDS[wb.wb_record_kind_of(record)]
+    if kind == "array":
+        array = wb.wb_record_array(file, record)
+        dtype = np.dtype(TYPES[wb.wb_dtype_of(array)])
+        count = wb.wb_count(array)
+        return np.frombuffer(ctypes.string_at(wb.wb_read_begin(array), count * dtype.itemsize), dtype).tolist() if count else []
+    if kind == "list":
+        return [wb.wb_record_text(wb.wb_record_at(record, i)).decode() for i in range(wb.wb_record_count(record))]
+    if kind == "opaque":
+        return wb.wb_record_type(record).decode()
+    value = getattr(wb, "wb_record_" + kind)(record)
+    return value.decode() if kind == "text" else value
+
+
+def check_metadata(folder):
+    path, wanted = folder / "values.gguf", {"general.architecture": "llama"}
+    kinds = gguf.GGUFValueType
+    writer = gguf.GGUFWriter(path, "llama")
+
+    def add(key, value, kind, sub=None, read=None):
+        writer.add_key_value(key, value, kind, sub)
+        wanted[key] = value if read is None else read
+
+    for kind in (kinds.UINT8, kinds.INT8, kinds.UINT16, kinds.INT16, kinds.UINT32, kinds.INT32, kinds.UINT64, kinds.INT64):
+        signed, bits = kind.name.startswith("I"), int(kind.name.strip("UINT"))
+        ends = [-(1 << bits - 1), (1 << bits - 1) - 1] if signed else [0, min((1 << bits) - 1, (1 << 63) - 1)]
+        add(f"a.{kind.name}", ends[0], kind)
+        add(f"z.{kind.name}", ends[1], kind)
+        add(f"list.{kind.name}", [*ends, 7], kinds.ARRAY, kind)
+    add("real", 0.1, kinds.FLOAT64)
+    add("half", 0.5, kinds.FLOAT32)
+    add("reals", [0.5, -2.0], kinds.ARRAY, kinds.FLOAT32)
+    add("long", [0.1, 1e300], kinds.ARRAY, kinds.FLOAT64)
+    add("yes", True, kinds.BOOL)
+    add("bools", [True, False], kinds.ARRAY, kinds.BOOL)
+    add("text", "λ\n", kinds.STRING)
+    add("few", ["a", "", "λ"], kinds.ARRAY, kinds.STRING)
+    add("many", [str(i) for i in range(LINE + 1)], kinds.ARRAY, kinds.STRING, f"{LINE + 1} texts")
+    close(writer)
+    file = wb.wb_open(str(path).encode())
+    if not file:
+        fail(wb.wb_error_message().decode())
+    wb.wb_scope_open()
+    map_ = wb.wb_file_metadata(file)
+    got = {wb.wb_record_name(map_, i).decode(): value_of(file, wb.wb_record_at(map_, i)) for i in range(wb.wb_record_count(map_))}
+    wb.wb_scope_close()
+    wb.wb_free(file)
+    if list(got.items()) != list(wanted.items()):
+        fail("metadata", [(key, got.get(key), value) for key, value in wanted.items() if got.get(key) != value])
+    return len(wanted)
+
+
+with tempfile.TemporaryDirectory() as name:
+    print(f"gguf: {check_tensors(Path(name))} tensors and {check_metadata(Path(name))} values of metadata agree")

@@ -1,0 +1,353 @@
+/* src/formats/gguf*.c: handmade files for every rule, blocks by the format's words, damage. */
+#include "formats/trees.h"
+
+#include "array/array.h"
+#include "formats/format.h"
+
+#define NAME "test.gguf"
+
+/* ---- files as texts of bytes ---- */
+
+#define U32(low)                          low "\0\0\0"
+#define U64(low)                          low "\0\0\0\0\0\0\0"
+#define FILE_OF(version, tensors, pairs)  "GGUF" U32(version) U64(tensors) U64(pairs)
+#define NAMED(length, name)               U64(length) name
+#define PAIR(length, key, type)           NAMED(length, key) U32(type)
+#define TENSOR(name, sizes, type, offset) NAMED("\1", name) sizes U32(type) U64(offset)
+#define ALIGNMENT                         PAIR("\21", "general.alignment", "\4")
+#define BYTES(text)                       text, sizeof text - 1
+
+typedef struct fault_row {
+    const char *name, *bytes;
+    size_t size;
+    const char *message;
+} fault_row;
+
+static const fault_row fault_rows[] = {
+    {"another beginning", BYTES("GGML\3\0\0\0"), "offset 0: the file must begin with GGUF"},
+    {"no beginning", BYTES("GG"), "offset 0: the file is cut short: the beginning needs 4 bytes"},
+    {"the first version", BYTES(FILE_OF("\1", "\0", "\0")),
+     "offset 4: the version of GGUF must be 2 or 3, but is 1"},
+    {"a later version", BYTES(FILE_OF("\4", "\0", "\0")), "must be 2 or 3, but is 4"},
+    {"a big-endian file", BYTES("GGUF\0\0\0\3"), "its numbers are big-endian"},
+    {"too many pairs", BYTES(FILE_OF("\3", "\0", "\1")),
+     "offset 24: the file is cut short: 1 pairs need 13 bytes each, but 0 are left"},
+    {"too many tensors", BYTES(FILE_OF("\3", "\1", "\0") "1234567890"),
+     "offset 24: the file is cut short: 1 tensors need 25 bytes each, but 10 are left"},
+    {"2^63 tensors", BYTES("GGUF" U32("\3") "\0\0\0\0\0\0\0\200" U64("\0")),
+     "the file is cut short"},
+    {"a key that is longer than the file",
+     BYTES(FILE_OF("\3", "\0", "\1") NAMED("\377", "key and value")),
+     "offset 32: the file is cut short: a key needs 255 bytes, but 13 are left"},
+    {"a key of 2^64 - 1 bytes",
+     BYTES(FILE_OF("\3", "\0", "\1") "\377\377\377\377\377\377\377\377abcde"),
+     "offset 32: the file is cut short"},
+    {"a zero character in a key", BYTES(FILE_OF("\3", "\0", "\1") PAIR("\2", "a\0", "\7") "\1"),
+     "offset 32: a key must not have a zero character"},
+    {"a value of no type", BYTES(FILE_OF("\3", "\0", "\1") PAIR("\1", "a", "\15") "\1"),
+     "offset 33: the type of \"a\" must be below 13, but is 13"},
+    {"a list of lists",
+     BYTES(FILE_OF("\3", "\0", "\1") PAIR("\1", "a", "\11") U32("\11") U64("\0")),
+     "offset 37: the type of a list's values must be that of numbers or texts, but is 9"},
+    {"a list that is longer than the file",
+     BYTES(FILE_OF("\3", "\0", "\1") PAIR("\1", "a", "\11") U32("\4") "\0\0\0\0\0\0\0\100"),
+     "offset 49: the file is cut short: a list of numbers needs"},
+    {"texts that end early",
+     BYTES(FILE_OF("\3", "\0", "\1") PAIR("\1", "a", "\11") U32("\10") U64("\101") U64("\0")),
+     "offset 57: the file is cut short: a text needs 8 bytes, but 0 are left"},
+    {"an integer of 64 bits without a sign",
+     BYTES(FILE_OF("\3", "\0", "\1") PAIR("\1", "a", "\12") "\0\0\0\0\0\0\0\200"),
+     "offset 37: an integer must be below 2^63"},
+    {"one in a list",
+     BYTES(FILE_OF("\3", "\0", "\1") PAIR("\1", "a", "\11") U32("\12") U64("\2")
+               U64("\1") "\0\0\0\0\0\0\0\200"),
+     "offset 57: an integer must be below 2^63"},
+    {"a key that appears twice",
+     BYTES(FILE_OF("\3", "\0", "\2") PAIR("\1", "a", "\7") "\1" PAIR("\1", "a", "\7") "\1"),
+     "offset 51: the key \"a\" appears twice"},
+    {"an alignment that is no power of two", BYTES(FILE_OF("\3", "\0", "\1") ALIGNMENT U32("\30")),
+     "offset 53: general.alignment must be a power of two"},
+    {"an alignment of zero", BYTES(FILE_OF("\3", "\0", "\1") ALIGNMENT U32("\0")),
+     "must be a power of two, of type u32"},
+    {"an alignment that is a bool",
+     BYTES(FILE_OF("\3", "\0", "\1") PAIR("\21", "general.alignment", "\7") "\1"), "of type u32"},
+    {"five dimensions",
+     BYTES(FILE_OF("\3", "\1", "\0") TENSOR("a", U32("\5") U64("\1"), "\0", "\0")),
+     "offset 24: tensor \"a\": it may have at most 4 dimensions"},
+    {"a tensor without a name",
+     BYTES(FILE_OF("\3", "\1", "\0") NAMED("\0", "") U32("\0") U32("\0") U64("\0") "1234"),
+     "offset 24: tensor \"\": a name must not be empty"},
+    {"sizes whose product overflows",
+     BYTES(FILE_OF("\3", "\1", "\0") TENSOR("a",
+                                            U32("\2") "\0\0\0\0\1\0\0\0"
+                                                      "\0\0\0\0\1\0\0\0",
+                                            "\0", "\0")),
+     "tensor \"a\": its sizes have more elements than can be counted"},
+    {"a size beyond 2^63",
+     BYTES(FILE_OF("\3", "\1", "\0") TENSOR("a", U32("\1") "\0\0\0\0\0\0\0\200", "\0", "\0")),
+     "more elements than can be counted"},
+    {"half of a block",
+     BYTES(FILE_OF("\3", "\1", "\0") TENSOR("a", U32("\1") U64("\20"), "\10", "\0")),
+     "tensor \"a\": its first size must be a multiple of 32, since its type is q8_0, but is 16"},
+    {"a number of a quantised type",
+     BYTES(FILE_OF("\3", "\1", "\0") TENSOR("a", U32("\0"), "\14", "\0")),
+     "its first size must be a multiple of 256, since its type is q4_K, but is 1"},
+    {"data beyond the end",
+     BYTES(FILE_OF("\3", "\1", "\0") TENSOR("a", U32("\1") U64("\1"), "\0", "\0") "123"),
+     "tensor \"a\": the file is cut short: its 4 bytes begin at offset 64, but the file has 60"},
+    {"an offset beyond the end",
+     BYTES(FILE_OF("\3", "\1", "\0") TENSOR("a", U32("\1") U64("\0"), "\0", "\40")),
+     "its 0 bytes begin at offset 96, but the file has 57"},
+    {"an offset beyond 2^63",
+     BYTES(FILE_OF("\3", "\1", "\0") NAMED("\1", "a") U32("\0") U32("\0") "\0\0\0\0\0\0\0\200"),
+     "its offset is beyond the end of the file"},
+    {"an offset that is not aligned",
+     BYTES(FILE_OF("\3", "\1", "\0") TENSOR("a", U32("\1") U64("\0"), "\0", "\10")),
+     "its offset must be a multiple of general.alignment"},
+    {"a control character in a name",
+     BYTES(FILE_OF("\3", "\1", "\0") TENSOR("\33", U32("\1") U64("\0"), "\0", "\0") "12345678"),
+     "a name must not have a control character"},
+    {"a name that appears twice",
+     BYTES(FILE_OF("\3", "\2", "\0") TENSOR("a", U32("\1") U64("\0"), "\0", "\0")
+               TENSOR("a", U32("\1") U64("\0"), "\0", "\0") "123456"),
+     "offset 57: the name \"a\" appears twice"},
+    {"data in two tensors",
+     BYTES(FILE_OF("\3", "\2", "\0") TENSOR("a", U32("\1") U64("\1"), "\0", "\0")
+               TENSOR("b", U32("\1") U64("\1"), "\0", "\0") "12345678901234567890"),
+     "tensor \"b\": its data overlap with another's"},
+};
+enum { FAULTS = sizeof fault_rows / sizeof *fault_rows };
+
+static void is_refused(void **state) {
+    const fault_row *row = *state;
+    write_bytes(NAME, row->bytes, row->size);
+    assert_null(wb_open(test_path));
+    assert_error(WB_ERROR_FORMAT, row->message);
+}
+
+/* ---- a file with everything ---- */
+
+typedef struct builder {
+    unsigned char bytes[8192];
+    size_t size, data_size;
+    unsigned char data[4096];
+} builder;
+
+static void put(builder *b, const void *bytes, size_t size) {
+    assert_true(b->size + size <= sizeof b->bytes);
+    if (size) memcpy(b->bytes + b->size, bytes, size);
+    b->size += size;
+}
+
+static void put_u32(builder *b, uint32_t number) { put(b, &number, sizeof number); }
+static void put_u64(builder *b, uint64_t number) { put(b, &number, sizeof number); }
+
+static void put_text(builder *b, const char *text) {
+    put_u64(b, strlen(text));
+    put(b, text, strlen(text));
+}
+
+static void put_pair(builder *b, const char *key, uint32_t type) {
+    put_text(b, key);
+    put_u32(b, type);
+}
+
+/* A tensor of bytes 1, 2, 3, ... */
+static void put_tensor(builder *b, const char *name, int ndim, const uint64_t *sizes, uint32_t type,
+                       size_t data_bytes) {
+    put_text(b, name);
+    put_u32(b, (uint32_t)ndim);
+    for (int d = 0; d < ndim; d++) put_u64(b, sizes[d]);
+    put_u32(b, type);
+    put_u64(b, b->data_size);
+    assert_true(b->data_size + data_bytes + 32 <= sizeof b->data);
+    for (size_t i = 0; i < data_bytes; i++) b->data[b->data_size + i] = (unsigned char)(i + 1);
+    b->data_size = (b->data_size + data_bytes + 31) / 32 * 32;
+}
+
+/* The data, without the padding behind the last tensor. */
+static void put_data(builder *b, size_t padding) {
+    while (b->size % 32) put(b, "", 1);
+    put(b, b->data, b->data_size - padding);
+}
+
+static void put_everything(builder *b) {
+    static const uint64_t sizes[] = {32, 2}, wide[] = {256}, few[] = {2, 3};
+    put(b, "GGUF", 4);
+    put_u32(b, 3);
+    put_u64(b, 10);
+    put_u64(b, 9);
+    put_pair(b, "general.architecture", 8), put_text(b, "llama");
+    put_pair(b, "llama.block_count", 4), put_u32(b, 22);
+    put_pair(b, "short", 3), put(b, "\xfe\xff", 2);
+    put_pair(b, "real", 6), put(b, "\0\0\0\x3f", 4);
+    put_pair(b, "yes", 7), put(b, "\1", 1);
+    put_pair(b, "words", 9), put_u32(b, 8), put_u64(b, 2), put_text(b, "a"), put_text(b, "");
+    put_pair(b, "types", 9), put_u32(b, 1), put_u64(b, 3), put(b, "\1\377\3", 3);
+    put_pair(b, "many", 9), put_u32(b, 8), put_u64(b, 65);
+    for (int i = 0; i < 65; i++) put_text(b, "w");
+    put_pair(b, "none", 9), put_u32(b, 6), put_u64(b, 0);
+    put_tensor(b, "blk.0.q.weight", 2, sizes, 8, 68);
+    put_tensor(b, "blk.1.q.weight", 2, sizes, 2, 36);
+    put_tensor(b, "blk.1.q.bias", 2, few, 0, 24);
+    put_tensor(b, "k4", 1, wide, 12, 144);
+    put_tensor(b, "k6", 1, wide, 14, 210);
+    put_tensor(b, "older", 1, sizes, 3, 20);
+    put_tensor(b, "newer", 1, sizes, 99, 0);
+    put_tensor(b, "number", 0, NULL, 30, 2);
+    put_tensor(b, "small", 1, few, 24, 2);
+    put_tensor(b, "last", 2, sizes, 1, 128);
+    put_data(b, 0);
+}
+
+static wb_file *open_everything(void) {
+    builder b = {.size = 0};
+    put_everything(&b);
+    write_bytes(NAME, b.bytes, b.size);
+    return open_saved();
+}
+
+static void a_tree_has_the_tensors_and_the_metadata(void **state) {
+    (void)state;
+    char text[1000] = "";
+    wb_file *file = open_everything();
+    assert_string_equal(wb_file_format(file), "GGUF");
+    say(wb_file_root(file), text, sizeof text);
+    assert_string_equal(
+        text, "(blk=(0=(q=(weight=f32 (32, 2))) 1=(q=(bias=f32 (2, 3) weight=f32 (32, 2)))) "
+              "k4=f32 (256) k6=f32 (256) last=f16 (32, 2) newer=type 99 of GGUF number=bf16 () "
+              "older=q4_1 small=i32 (2))");
+    *text = 0;
+    say(wb_file_metadata(file), text, sizeof text);
+    assert_string_equal(text,
+                        "(general.architecture='llama' llama.block_count=22 short=-2 real=0.5 "
+                        "yes=true words=('a' '') types=i32 (3) many=65 texts none=f32 (0))");
+    assert_string_equal(wb_record_type(wb_record_get(wb_file_root(file), "k4")), "q4_K");
+    assert_string_equal(wb_record_type(wb_record_get(wb_file_root(file), "last")), "");
+    wb_free(file);
+}
+
+static float element(const wb_file *file, const char *name, int64_t i) {
+    wb_scope_open();
+    wb_array *x = wb_record_array(file, wb_record_get(wb_file_root(file), name));
+    assert_non_null(x);
+    const float *data = wb_read_begin(x);
+    const float value = data[i];
+    wb_read_end(x);
+    wb_scope_close();
+    return value;
+}
+
+static float half_of(unsigned bits) {
+    const int exponent = (int)(bits >> 10), fraction = (int)(bits & 1023);
+    return exponent ? ldexpf((float)(1024 + fraction), exponent - 25)
+                    : ldexpf((float)fraction, -24);
+}
+
+/* By the words of the format; all bits are compared in peers_gguf.py. */
+static void blocks_are_unpacked(void **state) {
+    (void)state;
+    wb_file *file = open_everything();
+    const float scale = half_of(0x0201);
+    assert_float_equal(element(file, "blk.0.q.weight", 0), 3 * scale, 0);
+    assert_float_equal(element(file, "blk.0.q.weight", 31), 34 * scale, 0);
+    assert_float_equal(element(file, "blk.1.q.weight", 0), (3 - 8) * scale, 0);
+    assert_float_equal(element(file, "blk.1.q.weight", 31), (1 - 8) * scale, 0);
+    /* bytes 5 to 16 are scales and minima: 5 and 9 are the first ones, 0 and 1 the last */
+    const float minima = half_of(0x0403);
+    assert_float_equal(element(file, "k4", 0), scale * 5 * 1 - minima * 9, 0);
+    assert_float_equal(element(file, "k4", 32), scale * 6 * 1 - minima * 10, 0);
+    assert_float_equal(element(file, "k4", 255), scale * 0 * 9 - minima * 1, 0);
+    /* low bits 1, high ones 129 & 3 = 1; the scale is byte 193 as i8 */
+    const float scale6 = half_of(0xd2d1 & 0x7fff) * -1;
+    assert_float_equal(element(file, "k6", 0), scale6 * (float)(int8_t)193 * (float)(1 + 16 - 32),
+                       0);
+    wb_free(file);
+}
+
+static void arrays_are_read_in_place_where_they_can(void **state) {
+    (void)state;
+    wb_file *file = open_everything();
+    wb_scope_open();
+    const wb_record *last = wb_record_get(wb_file_root(file), "last");
+    wb_array *x = wb_record_array(file, last);
+    assert_ptr_equal(wb_read_begin(x), last->data);
+    wb_read_end(x);
+    wb_scope_close();
+    wb_free(file);
+}
+
+/* ---- other formats ---- */
+
+static void what_is_packed_can_be_converted(void **state) {
+    static const char *const ends[] = {"safetensors", "npz", "bson"};
+    (void)state;
+    builder b = {.size = 0};
+    char from[300], to[300];
+    put_everything(&b);
+    write_bytes(NAME, b.bytes, b.size);
+    (void)snprintf(from, sizeof from, "%s", test_path);
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(to, sizeof to, "%s/to.%s", test_folder, ends[i]);
+        if (wb_convert(from, to) != WB_OK) fail_msg("%s: %s", ends[i], wb_error_message());
+        wb_file *old = wb_open(from), *new = wb_open(to);
+        assert_non_null(new);
+        assert_float_equal(element(new, "k4", 77), element(old, "k4", 77), 0);
+        assert_float_equal(element(new, "blk.1.q.weight", 33), element(old, "blk.1.q.weight", 33),
+                           0);
+        assert_string_equal(
+            wb_record_text(wb_record_get(wb_file_metadata(new), "llama.block_count")), "22");
+        wb_free(old), wb_free(new);
+    }
+}
+
+static void a_file_is_recognised_by_any_name(void **state) {
+    (void)state;
+    static const char *const names[] = {"a.bin", "a.safetensors", "a"};
+    builder b = {.size = 0};
+    put_everything(&b);
+    for (int i = 0; i < 3; i++) {
+        write_bytes(names[i], b.bytes, b.size);
+        wb_file *file = open_saved();
+        assert_string_equal(wb_file_format(file), "GGUF");
+        wb_free(file);
+    }
+}
+
+/* ---- damage ---- */
+
+static void every_truncation_is_noticed(void **state) {
+    (void)state;
+    builder b = {.size = 0};
+    put_everything(&b);
+    every_prefix(NAME, b.bytes, b.size);
+}
+
+static void every_flipped_byte_is_an_error_or_a_tree(void **state) {
+    (void)state;
+    builder b = {.size = 0};
+    put_everything(&b);
+    assert_true(every_flipped_byte(NAME, b.bytes, b.size) > 1000);
+}
+
+static void allocations_that_fail_are_errors(void **state) {
+    (void)state;
+    builder b = {.size = 0};
+    put_everything(&b);
+    every_allocation_may_fail(NAME, b.bytes, b.size);
+}
+
+int main(void) {
+    struct CMUnitTest faults[FAULTS];
+    const struct CMUnitTest tests[] = {
+        TEST(a_tree_has_the_tensors_and_the_metadata),  TEST(blocks_are_unpacked),
+        TEST(arrays_are_read_in_place_where_they_can),  TEST(what_is_packed_can_be_converted),
+        TEST(a_file_is_recognised_by_any_name),         TEST(every_truncation_is_noticed),
+        TEST(every_flipped_byte_is_an_error_or_a_tree), TEST(allocations_that_fail_are_errors),
+    };
+    if (make_folder(NULL)) return 1;
+    for (int i = 0; i < FAULTS; i++) faults[i] = TEST_ROW(&fault_rows[i], is_refused);
+    const int failed = cmocka_run_group_tests_name("what is refused", faults, NULL, NULL) +
+                       cmocka_run_group_tests_name("GGUF", tests, NULL, NULL);
+    return remove_folder(NULL) || failed;
+}
