@@ -201,7 +201,7 @@ static wb_layer *make_bert(const wb_architecture_desc *d) { return wb_bert_make(
         .layers = offsetof(wb_llama_desc, layers), .head = offsetof(wb_llama_desc, head),          \
         .tied = offsetof(wb_llama_desc, tied), .init = offsetof(wb_llama_desc, init),              \
         .dtype = offsetof(wb_llama_desc, dtype), .least = least_of_llama, .make = make_llama,      \
-        .has_rotary = true                                                                         \
+        .head_name = "lm_head.weight", .positions = wb_config_rotary                               \
     }
 static const wb_family gpt2 = {.begin = begin_gpt2,
                                .settings = gpt2_settings,
@@ -215,7 +215,9 @@ static const wb_family gpt2 = {.begin = begin_gpt2,
                                .init = offsetof(wb_gpt2_desc, init),
                                .dtype = offsetof(wb_gpt2_desc, dtype),
                                .least = least_of_gpt2,
-                               .make = make_gpt2};
+                               .make = make_gpt2,
+                               .head_name = "lm_head.weight",
+                               .positions = wb_config_positions};
 static const wb_family llama = LLAMA(llama_settings, begin_llama);
 static const wb_family mistral = LLAMA(mistral_settings, begin_llama);
 static const wb_family qwen2 = LLAMA(qwen2_settings, begin_qwen2);
@@ -229,7 +231,8 @@ static const wb_family bert = {.begin = begin_bert,
                                .init = offsetof(wb_bert_desc, init),
                                .dtype = offsetof(wb_bert_desc, dtype),
                                .least = least_of_bert,
-                               .make = make_bert};
+                               .make = make_bert,
+                               .positions = wb_config_positions};
 
 const wb_architecture wb_architectures[] = {
     {"GPT2LMHeadModel", &gpt2, true, NULL},

@@ -14,7 +14,11 @@ typedef enum wb_config_kind {
     WB_CONFIG_ACTIVATION,
     WB_CONFIG_FALSE,
     WB_CONFIG_TRUE,
-    WB_CONFIG_ABSENT
+    WB_CONFIG_ABSENT,
+    /* of an array: whether it is there or not, and its second size; name is the array's */
+    WB_CONFIG_HAS_ARRAY,
+    WB_CONFIG_LACKS_ARRAY,
+    WB_CONFIG_ROWS_OF_ARRAY
 } wb_config_kind;
 
 /* A setting of config.json, and the member of the desc that gets it. null counts as absent, and
@@ -38,6 +42,8 @@ typedef union wb_architecture_desc {
     wb_bert_desc bert;
 } wb_architecture_desc;
 
+typedef struct wb_language_model wb_language_model; /* language_model.h */
+
 typedef struct wb_family {
     void (*begin)(wb_architecture_desc *d); /* the settings that config.json need not have */
     const wb_config_setting *settings;
@@ -49,7 +55,9 @@ typedef struct wb_family {
     size_t layers, head, tied; /* offsets of members; tied 0: there is no head */
     size_t init, dtype;
     wb_layer *(*make)(const wb_architecture_desc *d);
-    bool has_rotary;
+    const char *head_name; /* the array of the last layer; NULL: there is no head */
+    /* settings of positions that one row cannot say; NULL: there are none */
+    bool (*positions)(wb_language_model *m);
 } wb_family;
 
 /* By the first of config.json's "architectures". */
@@ -61,6 +69,10 @@ typedef struct wb_architecture {
 } wb_architecture;
 extern const wb_architecture wb_architectures[];
 extern const int wb_architecture_count;
+
+/* Of config.json. */
+bool wb_config_positions(wb_language_model *m);
+bool wb_config_rotary(wb_language_model *m);
 
 /* By the names of transformers. */
 typedef struct wb_named_activation {
