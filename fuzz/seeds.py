@@ -71,6 +71,24 @@ def gguf_files():
     yield "plain", gguf([], [("a.0.w", (2, 3), 0, 24), ("a.1.w", (4,), 1, 8), ("b", (), 30, 2), ("c", (3,), 24, 3), ("d", (2, 0), 27, 0)])
     yield "blocks", gguf(pairs[:2], [("q8", (32, 2), 8, 68), ("q4", (32,), 2, 18), ("k4", (256,), 12, 144), ("k6", (256,), 14, 210),
                                      ("old", (32,), 3, 20), ("new", (8,), 99, 0)])
+    def u32(key, value):
+        return f"llama.{key}", 4, struct.pack("<I", value)
+
+    def f32(name, *sizes):
+        size = 4
+        for n in sizes:
+            size *= n
+        return name, sizes, 0, size
+
+    llama = [pairs[0], u32("block_count", 1), u32("embedding_length", 4), u32("feed_forward_length", 6), u32("attention.head_count", 2),
+             u32("attention.head_count_kv", 1), u32("rope.dimension_count", 2), ("llama.rope.freq_base", 6, struct.pack("<f", 1e4)),
+             ("llama.rope.scaling.type", 8, struct.pack("<Q", 6) + b"linear"), ("llama.rope.scaling.factor", 6, struct.pack("<f", 2))]
+    arrays = [f32("token_embd.weight", 4, 7), f32("output_norm.weight", 4), f32("blk.0.attn_norm.weight", 4), f32("blk.0.ffn_norm.weight", 4),
+              f32("blk.0.attn_q.weight", 4, 4), f32("blk.0.attn_k.weight", 4, 2), f32("blk.0.attn_v.weight", 4, 2),
+              f32("blk.0.attn_output.weight", 4, 4), f32("blk.0.ffn_gate.weight", 4, 6), f32("blk.0.ffn_up.weight", 4, 6),
+              f32("blk.0.ffn_down.weight", 6, 4)]
+    yield "llama", gguf(llama, arrays)
+    yield "llama3", gguf(llama[:8], [*arrays, f32("output.weight", 4, 7), f32("rope_freqs.weight", 1)])
     yield "aligned", gguf([("general.alignment", 4, struct.pack("<I", 8))], [("a", (1,), 0, 4), ("b", (1,), 28, 8)], alignment=8)
 
 

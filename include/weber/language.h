@@ -137,8 +137,8 @@ typedef struct wb_generate_desc {
 WB_API int64_t wb_generate_make(wb_generate_desc desc);
 
 /* The token that ends a text, by the folder's generation_config.json or config.json (the first one,
- * if there are several); -1 if they name none, and with an error if they cannot be read. For
- * wb_generate's .end. */
+ * if there are several), or by the metadata of a GGUF file; -1 if they name none, and with an error
+ * if they cannot be read. For wb_generate's .end. */
 WB_API int64_t wb_end_token(const char *folder);
 
 #ifdef __cplusplus

@@ -236,8 +236,9 @@ WB_API wb_status wb_convert_make(const char *from, const char *to, wb_convert_de
  * structure as text besides the arrays, and for BSON and JLD2 of Flux, since version 0.8
  * (docs/files.md lists the layers). A part that cannot be made, such as an anonymous function or a
  * layer that Weber lacks, is an error that names the place; wb_load still puts the arrays into a
- * model that you give. path may also be a folder of Hugging Face's with config.json and weights:
- * GPT-2, Llama, Mistral, Qwen2 or BERT (weber/language.h); key is then NULL or "model". */
+ * model that you give. path may also be a folder of Hugging Face's with config.json and weights,
+ * or a GGUF file: GPT-2, Llama, Mistral, Qwen2 or BERT (weber/language.h); key is then NULL or
+ * "model". */
 WB_API wb_layer *wb_load_model(const char *path, const char *key);
 /* The same for files of arrays without a structure, as other libraries write them: structure is the
  * text, "Chain(Dense(10 => 5, relu), Dense(5 => 2))"; it is used instead of the file's own, if any.

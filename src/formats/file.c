@@ -402,6 +402,12 @@ static wb_array *joined(const wb_file *file, const wb_turn *turn) {
     return wb_concat_make(turn->along, turn->count, parts);
 }
 
+static wb_array *without_pairs(wb_array *x, int64_t run) {
+    if (!x || !wb_count(x)) return x;
+    wb_array *pairs = wb_reshape(x, 2, run / 2, wb_count(x) / run);
+    return wb_reshape_make(wb_permute(pairs, 1, 0, 2), x->ndim, x->sizes);
+}
+
 static wb_array *turned(const wb_file *file, const wb_record *r) {
     const wb_turn *turn = r->turn;
     if (turn->count > 1) return joined(file, turn);
@@ -411,7 +417,7 @@ static wb_array *turned(const wb_file *file, const wb_record *r) {
     if (turn->end) x = wb_slice(x, turn->along, turn->begin, turn->end, 1);
     if (turn->is_permuted) x = wb_permute_make(x, r->ndim, order);
     for (int d = 0; turn->is_flipped && d < r->ndim - 2; d++) x = wb_flip(x, d);
-    return x;
+    return turn->pairs ? without_pairs(x, turn->pairs) : x;
 }
 
 /* Recursive, but what is joined is of arrays that are not. */

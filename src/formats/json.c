@@ -309,13 +309,40 @@ static bool check_few(const parser *p, const wb_json *object) {
     return true;
 }
 
-static bool sort_names(const parser *p, const wb_json *object) {
+static const wb_json **sort(const wb_json *object) {
     const wb_json **sorted = sorted_of(object);
     for (int64_t i = 0; i < object->count; i++) sorted[i] = &object->items[i];
     qsort(sorted, (size_t)object->count, sizeof *sorted, by_name);
+    return sorted;
+}
+
+static bool sort_names(const parser *p, const wb_json *object) {
+    const wb_json **sorted = sort(object);
     for (int64_t i = 1; i < object->count; i++)
         if (by_name(&sorted[i - 1], &sorted[i]) == 0) return fault_of_name(p, sorted[i]);
     return true;
+}
+
+static bool is_large(const wb_json *container) {
+    return container->kind == WB_JSON_OBJECT && container->count > FEW;
+}
+
+/* Copies of the items, with room for the sorted pointers. */
+static bool set_items(wb_arena *arena, wb_json *container, const wb_json *items) {
+    const size_t item_bytes = sizeof *items + (is_large(container) ? sizeof(wb_json *) : 0);
+    wb_json *copies = wb_arena_list(arena, container->count, item_bytes);
+    if (copies && container->count) memcpy(copies, items, (size_t)container->count * sizeof *items);
+    container->items = copies;
+    return copies != NULL;
+}
+
+const wb_json *wb_json_object(wb_arena *arena, const wb_json *members, int64_t count) {
+    wb_json *object = wb_arena_take(arena, sizeof *object);
+    if (!object) return NULL;
+    *object = (wb_json){.kind = WB_JSON_OBJECT, .count = count};
+    if (!set_items(arena, object, members)) return NULL;
+    if (is_large(object)) (void)sort(object);
+    return object;
 }
 
 /* The values above the innermost container become its items. */
@@ -323,16 +350,11 @@ static bool close_container(parser *p) {
     p->at++;
     const int64_t place = p->open[--p->depth];
     wb_json *container = &p->stack[place];
-    const int64_t count = container->count = p->count - place - 1;
-    const bool is_large = container->kind == WB_JSON_OBJECT && count > FEW;
-    const size_t item_bytes = sizeof *container + (is_large ? sizeof(wb_json *) : 0);
-    wb_json *items = wb_arena_list(p->arena, count, item_bytes);
-    if (!items) return false;
-    if (count) memcpy(items, container + 1, (size_t)count * sizeof *items);
-    container->items = items;
+    container->count = p->count - place - 1;
+    if (!set_items(p->arena, container, container + 1)) return false;
     p->count = place + 1;
     if (container->kind == WB_JSON_LIST) return true;
-    return is_large ? sort_names(p, container) : check_few(p, container);
+    return is_large(container) ? sort_names(p, container) : check_few(p, container);
 }
 
 static bool open_container(parser *p, wb_json *value) {

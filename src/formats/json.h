@@ -53,6 +53,10 @@ wb_file *wb_json_open(const char *path, const wb_json **root);
 const wb_json *wb_json_parse(const wb_file *file, wb_arena *arena, const char *text,
                              size_t size_bytes, int64_t offset);
 
+/* An object in the arena, of values from elsewhere that have different names; NULL with an
+ * error. */
+const wb_json *wb_json_object(wb_arena *arena, const wb_json *members, int64_t count);
+
 /* ---- questions; a value of NULL has no answer ---- */
 
 /* The member with this name; NULL: there is none, or the value is not an object. */

@@ -17,8 +17,10 @@ typedef struct wb_turn {
     wb_record **of; /* the arrays to change: of the file, or themselves with a turn */
     int count;      /* up to WB_TURN_PARTS; above 1: they are joined along the dimension `along` */
     int along;
-    int64_t begin, end;         /* the range of that dimension that is cut out; both 0: all */
-    bool is_permuted;           /* the new dimension i is the old one order[i] */
+    int64_t begin, end; /* the range of that dimension that is cut out; both 0: all */
+    bool is_permuted;   /* the new dimension i is the old one order[i] */
+    int64_t pairs; /* in each run of so many of dimension 0, elements 0, 2, 4, ... come before 1, 3,
+                    * 5, ...; 0: nothing moves. Done last */
     bool is_flipped;            /* all dimensions but the last two run backwards */
     uint8_t order[WB_MAX_DIMS]; /* see is_permuted */
 } wb_turn;

@@ -59,13 +59,13 @@ static const wb_name_row gpt2_names[] = {
     {NULL, NULL},
 };
 
-static void begin_gpt2(wb_architecture_desc *d) { d->gpt2 = WB_DESC(gpt2, .eps = 1e-5); }
-static double least_of_gpt2(const wb_architecture_desc *d) {
+void wb_begin_gpt2(wb_architecture_desc *d) { d->gpt2 = WB_DESC(gpt2, .eps = 1e-5); }
+double wb_least_of_gpt2(const wb_architecture_desc *d) {
     const wb_gpt2_desc *s = &d->gpt2;
     return least(s->features, (double)s->vocabulary + (double)s->positions, s->layers,
                  (double)s->features + (double)s->hidden);
 }
-static wb_layer *make_gpt2(const wb_architecture_desc *d) { return wb_gpt2_make(d->gpt2); }
+wb_layer *wb_make_gpt2(const wb_architecture_desc *d) { return wb_gpt2_make(d->gpt2); }
 
 /* ---- Llama, Mistral, Qwen2 ---- */
 
@@ -114,20 +114,20 @@ static const wb_name_row llama_names[] = {
     {NULL, NULL},
 };
 
-static void begin_llama(wb_architecture_desc *d) {
+void wb_begin_llama(wb_architecture_desc *d) {
     d->llama = WB_DESC(llama, .vocabulary = 32000, .eps = 1e-6);
 }
 static void begin_qwen2(wb_architecture_desc *d) {
-    begin_llama(d);
+    wb_begin_llama(d);
     d->llama.bias = true;
 }
-static double least_of_llama(const wb_architecture_desc *d) {
+double wb_least_of_llama(const wb_architecture_desc *d) {
     const wb_llama_desc *s = &d->llama;
     const bool is_given = s->head_features != 0;
     const double qk = is_given ? (double)s->heads * (double)s->head_features : (double)s->features;
     return least(s->features, (double)s->vocabulary, s->layers, qk + (double)s->hidden);
 }
-static wb_layer *make_llama(const wb_architecture_desc *d) { return wb_llama_make(d->llama); }
+wb_layer *wb_make_llama(const wb_architecture_desc *d) { return wb_llama_make(d->llama); }
 
 /* ---- BERT ---- */
 
@@ -184,13 +184,13 @@ static const wb_name_row bert_names[] = {
     {NULL, NULL},
 };
 
-static void begin_bert(wb_architecture_desc *d) { d->bert = WB_DESC(bert, .types = 2); }
-static double least_of_bert(const wb_architecture_desc *d) {
+void wb_begin_bert(wb_architecture_desc *d) { d->bert = WB_DESC(bert, .types = 2); }
+double wb_least_of_bert(const wb_architecture_desc *d) {
     const wb_bert_desc *s = &d->bert;
     return least(s->features, (double)s->vocabulary + (double)s->positions + (double)s->types,
                  s->layers, (double)s->features + (double)s->hidden);
 }
-static wb_layer *make_bert(const wb_architecture_desc *d) { return wb_bert_make(d->bert); }
+wb_layer *wb_make_bert(const wb_architecture_desc *d) { return wb_bert_make(d->bert); }
 
 /* ---- the rows ---- */
 
@@ -200,10 +200,10 @@ static wb_layer *make_bert(const wb_architecture_desc *d) { return wb_bert_make(
         .embedding = "embed_tokens.weight", .prefixes = llama_prefixes, .before = 1,               \
         .layers = offsetof(wb_llama_desc, layers), .head = offsetof(wb_llama_desc, head),          \
         .tied = offsetof(wb_llama_desc, tied), .init = offsetof(wb_llama_desc, init),              \
-        .dtype = offsetof(wb_llama_desc, dtype), .least = least_of_llama, .make = make_llama,      \
-        .head_name = "lm_head.weight", .positions = wb_config_rotary                               \
+        .dtype = offsetof(wb_llama_desc, dtype), .least = wb_least_of_llama,                       \
+        .make = wb_make_llama, .head_name = "lm_head.weight", .positions = wb_config_rotary        \
     }
-static const wb_family gpt2 = {.begin = begin_gpt2,
+static const wb_family gpt2 = {.begin = wb_begin_gpt2,
                                .settings = gpt2_settings,
                                .names = gpt2_names,
                                .embedding = "wte.weight",
@@ -214,14 +214,14 @@ static const wb_family gpt2 = {.begin = begin_gpt2,
                                .tied = offsetof(wb_gpt2_desc, tied),
                                .init = offsetof(wb_gpt2_desc, init),
                                .dtype = offsetof(wb_gpt2_desc, dtype),
-                               .least = least_of_gpt2,
-                               .make = make_gpt2,
+                               .least = wb_least_of_gpt2,
+                               .make = wb_make_gpt2,
                                .head_name = "lm_head.weight",
                                .positions = wb_config_positions};
-static const wb_family llama = LLAMA(llama_settings, begin_llama);
-static const wb_family mistral = LLAMA(mistral_settings, begin_llama);
+static const wb_family llama = LLAMA(llama_settings, wb_begin_llama);
+static const wb_family mistral = LLAMA(mistral_settings, wb_begin_llama);
 static const wb_family qwen2 = LLAMA(qwen2_settings, begin_qwen2);
-static const wb_family bert = {.begin = begin_bert,
+static const wb_family bert = {.begin = wb_begin_bert,
                                .settings = bert_settings,
                                .names = bert_names,
                                .embedding = "embeddings.word_embeddings.weight",
@@ -230,8 +230,8 @@ static const wb_family bert = {.begin = begin_bert,
                                .layers = offsetof(wb_bert_desc, layers),
                                .init = offsetof(wb_bert_desc, init),
                                .dtype = offsetof(wb_bert_desc, dtype),
-                               .least = least_of_bert,
-                               .make = make_bert,
+                               .least = wb_least_of_bert,
+                               .make = wb_make_bert,
                                .positions = wb_config_positions};
 
 const wb_architecture wb_architectures[] = {

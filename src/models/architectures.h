@@ -1,4 +1,5 @@
-/* The architectures of Hugging Face's folders that can be made, as rows (architectures.c).
+/* The architectures of Hugging Face's folders and of GGUF files that can be made, as rows
+ * (architectures.c, gguf_architectures.c).
  * Settings, their names and their defaults are those of `transformers` 4 and 5
  * (configuration_gpt2.py, ..., modeling_*.py). */
 #ifndef WB_MODELS_ARCHITECTURES_H
@@ -58,6 +59,7 @@ typedef struct wb_family {
     const char *head_name; /* the array of the last layer; NULL: there is no head */
     /* settings of positions that one row cannot say; NULL: there are none */
     bool (*positions)(wb_language_model *m);
+    bool has_pairs; /* rotary positions turn neighbours in the file, and halves in Weber */
 } wb_family;
 
 /* By the first of config.json's "architectures". */
@@ -70,6 +72,29 @@ typedef struct wb_architecture {
 extern const wb_architecture wb_architectures[];
 extern const int wb_architecture_count;
 
+/* The array of GGUF with what divides the rates of rotary positions, in models that scale them as
+ * Llama 3.1 does. */
+#define WB_GGUF_RATES "rope_freqs.weight"
+
+/* By general.architecture of a GGUF file; names of settings are those of its metadata, without the
+ * architecture before them. */
+extern const wb_architecture wb_gguf_architectures[];
+extern const int wb_gguf_architecture_count;
+
+/* Of families: what settings are before any is read, the numbers that a model has at least, the
+ * maker. */
+void wb_begin_gpt2(wb_architecture_desc *d);
+double wb_least_of_gpt2(const wb_architecture_desc *d);
+wb_layer *wb_make_gpt2(const wb_architecture_desc *d);
+void wb_begin_llama(wb_architecture_desc *d);
+double wb_least_of_llama(const wb_architecture_desc *d);
+wb_layer *wb_make_llama(const wb_architecture_desc *d);
+void wb_begin_bert(wb_architecture_desc *d);
+double wb_least_of_bert(const wb_architecture_desc *d);
+wb_layer *wb_make_bert(const wb_architecture_desc *d);
+
+/* Of GGUF's metadata. */
+bool wb_gguf_rotary(wb_language_model *m);
 /* Of config.json. */
 bool wb_config_positions(wb_language_model *m);
 bool wb_config_rotary(wb_language_model *m);

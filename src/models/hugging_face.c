@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "formats/index.h"
+#include "models/gguf_model.h"
 #include "models/language_model.h"
 
 /* ---- config.json ---- */
@@ -105,10 +106,19 @@ static int64_t end_in(const char *folder, const char *name) {
     return token;
 }
 
+/* Of a GGUF file. */
+static int64_t end_of_file(const char *path) {
+    wb_file *file = wb_open(path);
+    const int64_t token = file ? wb_gguf_end_token(file) : -1;
+    wb_free(file);
+    return token;
+}
+
 int64_t wb_end_token(const char *folder) {
     if (wb_failed()) return (void)wb_not_run("wb_end_token"), -1;
     if (!folder) return wb_fail_argument_null("wb_end_token", "the folder") ? 0 : -1;
     int64_t token = -1;
+    if (!wb_is_folder(folder)) return end_of_file(folder);
     if (wb_has_file(folder, "generation_config.json"))
         token = end_in(folder, "generation_config.json");
     return token < 0 && !wb_failed() ? end_in(folder, "config.json") : token;

@@ -215,12 +215,54 @@ static bool has_room(const wb_language_model *m) {
     return false;
 }
 
+/* ---- rotary positions of neighbours ---- */
+
+/* Replaces the array `name` of the layer, if it is there. */
+static bool put_halves(wb_language_model *m, const wb_record *layer, const char *name,
+                       int64_t run) {
+    wb_arena *arena = &m->weights->arena;
+    for (int64_t i = 0; layer && layer->names && i < layer->count; i++) {
+        wb_record **child = &layer->children[i];
+        if (strcmp(layer->names[i], name) != 0 || (*child)->kind != WB_RECORD_ARRAY ||
+            (*child)->sizes[0] % run)
+            continue;
+        wb_record *made = wb_record_new(arena, WB_RECORD_ARRAY);
+        wb_turn *turn = wb_arena_take(arena, sizeof *turn);
+        if (!made || !turn || !(turn->of = wb_arena_list(arena, 1, sizeof *turn->of))) return false;
+        *made = **child;
+        made->turn = turn, made->data = NULL, made->packed = NULL;
+        turn->of[0] = *child, turn->count = 1, turn->pairs = run;
+        *child = made;
+    }
+    return true;
+}
+
+/* The rows of queries and keys: of each head, first those of the first half. */
+static bool put_all_halves(wb_language_model *m, const wb_record *root) {
+    static const char *const layers[] = {"q_proj", "k_proj"};
+    const wb_llama_desc *d = &m->desc.llama;
+    const int64_t run = d->head_features ? d->head_features : d->features / d->heads,
+                  before = m->architecture->family->before;
+    bool good = true;
+    for (int64_t i = 1; i <= d->layers; i++)
+        for (int k = 0; good && k < 2; k++) {
+            char path[80];
+            (void)snprintf(path, sizeof path, "layers.%lld.attention.%s", (long long)(before + i),
+                           layers[k]);
+            const wb_record *layer = wb_record_below(root, path);
+            good = put_halves(m, layer, "weight", run) && put_halves(m, layer, "bias", run);
+        }
+    return good;
+}
+
 /* All that the architecture has must be in the file. */
 static bool load(wb_language_model *m, wb_layer *model) {
     wb_source source = {
         .file = m->weights, .noun = "file", .is_renamed = true, .needs_biases = true};
-    source.root = make_table(m) ? wb_rename(m->weights, m->weights->root, m->table.data) : NULL;
-    return source.root && wb_load_source(&source, &(wb_load_desc){.model = model}) == WB_OK;
+    wb_record *root = make_table(m) ? wb_rename(m->weights, m->weights->root, m->table.data) : NULL;
+    if (!root || (m->architecture->family->has_pairs && !put_all_halves(m, root))) return false;
+    source.root = root;
+    return wb_load_source(&source, &(wb_load_desc){.model = model}) == WB_OK;
 }
 
 wb_layer *wb_make_language_model(wb_language_model *m) {

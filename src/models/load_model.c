@@ -1,11 +1,12 @@
-/* Models from files alone: from the structure that wb_save wrote, from Flux's structs, and from
- * folders of Hugging Face's. */
+/* Models from files alone: from the structure that wb_save wrote, from Flux's structs, from folders
+ * of Hugging Face's, and from GGUF. */
 #include <string.h>
 
 #include "formats/index.h"
 #include "models/advice.h"
 #include "models/build.h"
 #include "models/flux.h"
+#include "models/gguf_model.h"
 #include "models/hugging_face.h"
 #include "models/load.h"
 #include "models/structure.h"
@@ -39,7 +40,8 @@ static wb_layer *model_of_list(wb_file *file, const wb_record *list, const char 
 }
 
 static wb_layer *load_model(wb_file *file, const char *key, const char *text) {
-    const bool is_given = text != NULL;
+    const bool is_given = text != NULL, is_whole = !key || strcmp(key, "model") == 0;
+    if (!text && is_whole && file->format == &wb_format_gguf) return wb_gguf_model(file);
     if (!text) text = structure_of(file, key ? key : "model");
     if (wb_failed()) return NULL;
     const bool has_arrays = !text || !key || wb_record_below(file->root, key);

@@ -2,8 +2,10 @@
 """tests/formats/peers_gguf.py BUILD: GGUF beside PyPI's `gguf`.
 
 Files with tensors of every type and values of every type of metadata, written by gguf, are read by Weber: all elements are those of gguf's own
-arithmetic, bit for bit. BUILD has libweber.so and bin/weber. 77 (skipped) where the packages cannot be had."""
+arithmetic, bit for bit. Models of transformers with random weights, written as llama.cpp's converter does, give the results that their folders give. BUILD has libweber.so and bin/weber. 77 (skipped) where the packages cannot be had."""
 import ctypes
+import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,11 +17,15 @@ if len(sys.argv) != 2:
     sys.exit(__doc__)
 BUILD = Path(sys.argv[1]).resolve()
 language_packages.ensure()
+os.environ["HF_HUB_OFFLINE"] = "1"
 import gguf  # noqa: E402
 import numpy as np  # noqa: E402
+import torch  # noqa: E402
+import transformers  # noqa: E402
 from gguf import GGMLQuantizationType as Type  # noqa: E402
 
 LINE = 64  # the least number of texts that Weber keeps as bytes is above it
+transformers.logging.set_verbosity_error()
 RANDOM = np.random.default_rng(7)
 
 
@@ -165,5 +171,140 @@ def check_metadata(folder):
     return len(wanted)
 
 
+# ---- models ----
+
+def halves_to_pairs(x, heads):
+    """How the converter of llama.cpp's writes queries and keys of Llama."""
+    return x.reshape(heads, 2, x.shape[0] // heads // 2, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
+
+
+def tensors_of(model, name, map_):
+    """The state of transformers' model under GGUF's names, as its converter turns it."""
+    c = model.config
+    heads = c.num_attention_heads
+    keys = getattr(c, "num_key_value_heads", heads)
+    tied = getattr(c, "tie_word_embeddings", False) and name != "bert"
+    for key, tensor in model.state_dict().items():
+        x = tensor.numpy()
+        if key.startswith("pooler") or key.endswith((".attn.bias", "masked_bias", "position_ids", "inv_freq")) or (tied and key == "lm_head.weight"):
+            continue
+        if name == "gpt2" and key.endswith((".c_attn.weight", ".c_proj.weight", ".c_fc.weight")):
+            x = np.ascontiguousarray(x.T)
+        if name.startswith("llama") and key.endswith(("q_proj.weight", "q_proj.bias")):
+            x = halves_to_pairs(x, heads)
+        if name.startswith("llama") and key.endswith(("k_proj.weight", "k_proj.bias")):
+            x = halves_to_pairs(x, keys)
+        yield map_.get_name(key, try_suffixes=(".weight", ".bias")), np.ascontiguousarray(x)
+
+
+def write_model(path, model, name, kind=None):
+    """kind: the type of matrices."""
+    c = model.config
+    architecture = {"g": "gpt2", "l": "llama", "q": "qwen2", "b": "bert"}[name[0]]
+    writer = gguf.GGUFWriter(path, architecture)
+    layers = c.num_hidden_layers
+    map_ = gguf.get_tensor_name_map({name: arch for arch, name in gguf.MODEL_ARCH_NAMES.items()}[architecture], layers)
+    writer.add_context_length(c.max_position_embeddings)
+    writer.add_embedding_length(c.hidden_size)
+    writer.add_block_count(layers)
+    writer.add_feed_forward_length(4 * c.n_embd if architecture == "gpt2" else c.intermediate_size)
+    writer.add_head_count(c.num_attention_heads)
+    if architecture in ("gpt2", "bert"):
+        writer.add_layer_norm_eps(c.layer_norm_epsilon if architecture == "gpt2" else c.layer_norm_eps)
+    else:
+        writer.add_head_count_kv(c.num_key_value_heads)
+        writer.add_layer_norm_rms_eps(c.rms_norm_eps)
+        writer.add_rope_freq_base(c.rope_theta)
+        writer.add_rope_dimension_count(c.hidden_size // c.num_attention_heads)
+    if architecture == "bert":
+        writer.add_causal_attention(False)
+    if name == "llama-linear":
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(c.rope_scaling["factor"])
+    if name == "llama3":
+        writer.add_tensor("rope_freqs.weight", llama3_divisors(c))
+    for tensor, x in tensors_of(model, name, map_):
+        is_packed = kind is not None and x.ndim == 2 and x.shape[1] % 32 == 0
+        writer.add_tensor(tensor, gguf.quants.quantize(x, kind) if is_packed else x, raw_dtype=kind if is_packed else None)
+    close(writer)
+
+
+def llama3_divisors(c, factor=8, low=1, high=4, length=8192):
+    """As llama.cpp's converter writes them."""
+    width = c.hidden_size // c.num_attention_heads
+    waves = 2 * np.pi * c.rope_theta ** (np.arange(0, width, 2, dtype=np.float32) / width)
+    smooth = (length / waves - low) / (high - low)
+    between = 1 / ((1 - smooth) / factor + smooth)
+    return np.where(waves < length / high, 1, np.where(waves > length / low, factor, between)).astype(np.float32)
+
+
+def models():
+    llama = dict(vocab_size=60, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                 max_position_embeddings=128)
+    bert = transformers.BertConfig(vocab_size=60, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+                                   max_position_embeddings=64)
+    return {
+        "gpt2": transformers.GPT2LMHeadModel(transformers.GPT2Config(n_embd=64, n_layer=2, n_head=4, n_positions=64, vocab_size=60)),
+        "llama": transformers.LlamaForCausalLM(transformers.LlamaConfig(**llama)),
+        "llama-tied": transformers.LlamaForCausalLM(transformers.LlamaConfig(attention_bias=True, tie_word_embeddings=True, rope_theta=500.0,
+                                                                             rms_norm_eps=1e-5, **llama)),
+        "llama-linear": transformers.LlamaForCausalLM(transformers.LlamaConfig(rope_scaling={"type": "linear", "factor": 4.0}, **llama)),
+        "qwen2": transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**llama)),
+        "bert": transformers.BertModel(transformers.BertConfig(**bert.to_dict())),
+    }
+
+
+def results(model, x):
+    with torch.no_grad():
+        return model(torch.from_numpy(x).long())[0].numpy()
+
+
+def difference(path, inputs):
+    """The largest one that `weber convert --check` finds."""
+    said = run("convert", path, path.with_suffix(".npz"), "--model", f"--check={inputs}")
+    return float(re.search(r"difference is ([0-9.e+-]+),", said).group(1))
+
+
+def check_models(folder):
+    torch.manual_seed(0)
+    for name, model in models().items():
+        model.eval()
+        for parameter in model.parameters():
+            parameter.data += torch.randn_like(parameter) * 0.1
+        tokens = RANDOM.integers(0, 60, (2, 11))
+        inputs, place = folder / "io.npz", folder / name
+        np.savez(inputs, x=tokens.astype("int32"), y=results(model, tokens))
+        model.save_pretrained(place)
+        write_model(folder / f"{name}.gguf", model, name)
+        ours, theirs = difference(folder / f"{name}.gguf", inputs), difference(place, inputs)
+        if abs(ours - theirs) > 1e-6:
+            fail(f"{name}: the GGUF file differs by {ours}, the folder by {theirs}")
+        # what is packed: the same model with the numbers that gguf makes of the blocks
+        write_model(folder / f"{name}-q8.gguf", model, name, Type.Q8_0)
+        for key, parameter in model.named_parameters():
+            x = parameter.data.numpy().T if ".c_" in key else parameter.data.numpy()  # Conv1D
+            if x.ndim == 2 and x.shape[1] % 32 == 0:
+                x = gguf.quants.dequantize(gguf.quants.quantize(np.ascontiguousarray(x), Type.Q8_0), Type.Q8_0)
+                parameter.data = torch.from_numpy(np.ascontiguousarray(x.T) if ".c_" in key else x)
+        np.savez(inputs, x=tokens.astype("int32"), y=results(model, tokens))
+        difference(folder / f"{name}-q8.gguf", inputs)
+    check_llama3(folder)
+    return len(models()) + 1
+
+
+def check_llama3(folder):
+    """Its numbers are not in the file, but what follows from them."""
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=9, hidden_size=64, intermediate_size=32, num_hidden_layers=1,
+                                                                   num_attention_heads=1, rope_theta=500000.0))
+    write_model(folder / "llama3.gguf", model, "llama3")
+    run("convert", folder / "llama3.gguf", folder / "llama3.safetensors", "--model")
+    wanted = "rotary=5e+05, rotary_factor=8, rotary_low=1, rotary_high=4, rotary_length=8192"
+    said = (folder / "llama3.safetensors").read_bytes().decode(errors="replace")
+    if wanted not in said:
+        fail("llama3:", said[:700])
+
+
 with tempfile.TemporaryDirectory() as name:
-    print(f"gguf: {check_tensors(Path(name))} tensors and {check_metadata(Path(name))} values of metadata agree")
+    count = check_models(Path(name))
+    print(f"gguf: {check_tensors(Path(name))} tensors and {check_metadata(Path(name))} values of metadata agree; "
+          f"transformers {transformers.__version__}: {count} models agree")

@@ -1,4 +1,5 @@
 /* src/formats/gguf*.c: handmade files for every rule, blocks by the format's words, damage. */
+#include "formats/gguf_maker.h"
 #include "formats/trees.h"
 
 #include "array/array.h"
@@ -126,50 +127,6 @@ static void is_refused(void **state) {
 }
 
 /* ---- a file with everything ---- */
-
-typedef struct builder {
-    unsigned char bytes[8192];
-    size_t size, data_size;
-    unsigned char data[4096];
-} builder;
-
-static void put(builder *b, const void *bytes, size_t size) {
-    assert_true(b->size + size <= sizeof b->bytes);
-    if (size) memcpy(b->bytes + b->size, bytes, size);
-    b->size += size;
-}
-
-static void put_u32(builder *b, uint32_t number) { put(b, &number, sizeof number); }
-static void put_u64(builder *b, uint64_t number) { put(b, &number, sizeof number); }
-
-static void put_text(builder *b, const char *text) {
-    put_u64(b, strlen(text));
-    put(b, text, strlen(text));
-}
-
-static void put_pair(builder *b, const char *key, uint32_t type) {
-    put_text(b, key);
-    put_u32(b, type);
-}
-
-/* A tensor of bytes 1, 2, 3, ... */
-static void put_tensor(builder *b, const char *name, int ndim, const uint64_t *sizes, uint32_t type,
-                       size_t data_bytes) {
-    put_text(b, name);
-    put_u32(b, (uint32_t)ndim);
-    for (int d = 0; d < ndim; d++) put_u64(b, sizes[d]);
-    put_u32(b, type);
-    put_u64(b, b->data_size);
-    assert_true(b->data_size + data_bytes + 32 <= sizeof b->data);
-    for (size_t i = 0; i < data_bytes; i++) b->data[b->data_size + i] = (unsigned char)(i + 1);
-    b->data_size = (b->data_size + data_bytes + 31) / 32 * 32;
-}
-
-/* The data, without the padding behind the last tensor. */
-static void put_data(builder *b, size_t padding) {
-    while (b->size % 32) put(b, "", 1);
-    put(b, b->data, b->data_size - padding);
-}
 
 static void put_everything(builder *b) {
     static const uint64_t sizes[] = {32, 2}, wide[] = {256}, few[] = {2, 3};

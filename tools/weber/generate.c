@@ -9,10 +9,11 @@
 #include "tool.h"
 
 static const char help[] =
-    "usage: weber generate FOLDER TEXT [options]\n"
+    "usage: weber generate FOLDER|FILE.gguf TEXT [options]\n"
     "\n"
     "Continues TEXT with the model in FOLDER (config.json, tokenizer.json, model.safetensors: a\n"
-    "folder of Hugging Face's), and prints the text as it comes.\n"
+    "folder of Hugging Face's) or in FILE.gguf, which must have a tokenizer.json beside it, and\n"
+    "prints the text as it comes.\n"
     "\n"
     "  --tokens=N        at most so many new ones (default 100)\n"
     "  --temperature=X   logits are divided by it; 0: always the likeliest token (default 1)\n"
@@ -98,8 +99,24 @@ static bool generate(const settings *s, wb_layer *model, const wb_tokenizer *tok
     return good;
 }
 
+/* That of the folder, or of the folder in which the file is. */
+static wb_tokenizer *open_tokenizer(const char *model) {
+    static const char name[] = "tokenizer.json", end[] = ".gguf";
+    const size_t length = strlen(model), last = sizeof end - 1;
+    if (length < last || strcmp(model + length - last, end) != 0) return wb_tokenizer_load(model);
+    const char *slash = strrchr(model, '/');
+    const size_t before = slash ? (size_t)(slash - model) + 1 : 0;
+    char *path = malloc(before + sizeof name);
+    if (!path) return NULL;
+    memcpy(path, model, before);
+    memcpy(path + before, name, sizeof name);
+    wb_tokenizer *tokenizer = wb_tokenizer_load(path);
+    free(path);
+    return tokenizer;
+}
+
 static int run(const settings *s) {
-    wb_tokenizer *tokenizer = wb_tokenizer_load(s->folder);
+    wb_tokenizer *tokenizer = open_tokenizer(s->folder);
     wb_layer *model = tokenizer ? wb_load_model(s->folder, NULL) : NULL;
     const wb_device *device = s->device ? wb_get_device_named(s->device) : wb_get_device();
     wb_seed((uint64_t)s->seed);
