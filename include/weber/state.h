@@ -195,10 +195,13 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
  *     transpose               exchanges the two dimensions of a matrix
  *     permute 2,3,1,0         the new dimensions are the old 2, 3, 1 and 0, in this order
  *     flip                    reverses all dimensions but the last two
+ *     squeeze 2               drops the last two dimensions, which have size 1
+ *     unsqueeze 2             adds two dimensions of size 1 at the end
  *     into 2/3 [along D]      the array becomes the second third of the new one; rows with 1/3 to
  *                             3/3 are all needed, with arrays of one type and size
  *
- * They are written [transpose | permute] [flip] [part | into] and there are at most 64 parts.
+ * They are written [transpose | permute] [flip] [squeeze | unsqueeze] [part | into], and there are
+ * at most 64 parts.
  * docs/files.md says which arrays have to be transposed or reversed between PyTorch and Weber.
  * Errors name the line. A row without stars whose name is not in the file is an error, and so are
  * two arrays that get the same name. A row with stars that matches no name gives a warning. */

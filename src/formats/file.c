@@ -412,12 +412,14 @@ static wb_array *turned(const wb_file *file, const wb_record *r) {
     const wb_turn *turn = r->turn;
     if (turn->count > 1) return joined(file, turn);
     int64_t order[WB_MAX_DIMS];
-    for (int d = 0; d < r->ndim; d++) order[d] = turn->order[d];
+    const int n = turn->of[0]->ndim;
+    for (int d = 0; d < n; d++) order[d] = turn->order[d];
     wb_array *x = array_of(file, turn->of[0]);
     if (turn->end) x = wb_slice(x, turn->along, turn->begin, turn->end, 1);
-    if (turn->is_permuted) x = wb_permute_make(x, r->ndim, order);
-    for (int d = 0; turn->is_flipped && d < r->ndim - 2; d++) x = wb_flip(x, d);
-    return turn->pairs ? without_pairs(x, turn->pairs) : x;
+    if (turn->is_permuted) x = wb_permute_make(x, n, order);
+    for (int d = 0; turn->is_flipped && d < n - 2; d++) x = wb_flip(x, d);
+    if (turn->pairs) x = without_pairs(x, turn->pairs);
+    return r->ndim == n ? x : wb_reshape_make(x, r->ndim, r->sizes);
 }
 
 /* Recursive, but what is joined is of arrays that are not. */

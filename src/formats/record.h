@@ -12,7 +12,7 @@
 enum { WB_TURN_PARTS = 64 }; /* at most this many parts that an array is cut into or joined from */
 
 /* How a rename table changes arrays when they are read from a file: several are joined; one is cut,
- * then permuted, then flipped. */
+ * then permuted, then flipped, then given the record's number of dimensions, whose last are 1. */
 typedef struct wb_turn {
     wb_record **of; /* the arrays to change: of the file, or themselves with a turn */
     int count;      /* up to WB_TURN_PARTS; above 1: they are joined along the dimension `along` */

@@ -37,6 +37,15 @@ static int dimension_of(const wb_rename_row *row, const wb_record *r) {
     return row->along == WB_RENAME_LAST ? r->ndim - 1 : row->along;
 }
 
+/* Whether the dimensions that the row drops have size 1, and there is room for those it adds. */
+static bool can_squeeze(const wb_record *r, const wb_rename_row *row) {
+    const int ndim = r->ndim + row->ones;
+    if (ndim < 0 || ndim > WB_MAX_DIMS) return false;
+    for (int d = ndim; d < r->ndim; d++)
+        if (r->sizes[row->order_count ? row->order[d] : d] != 1) return false;
+    return true;
+}
+
 /* What keeps the row from turning r; NULL: nothing does. */
 static const char *obstacle(const wb_record *r, const wb_rename_row *row, char text[100]) {
     const int along = dimension_of(row, r), wanted = row->order_count;
@@ -52,6 +61,11 @@ static const char *obstacle(const wb_record *r, const wb_rename_row *row, char t
     else if (is_cut && r->sizes[along] % row->parts != 0)
         (void)snprintf(text, 100, "its size along dimension %d must be a multiple of %d", along,
                        row->parts);
+    else if (!can_squeeze(r, row))
+        (void)snprintf(text, 100,
+                       row->ones < 0 ? "squeeze %d needs as many last dimensions of size 1"
+                                     : "unsqueeze %d makes too many dimensions",
+                       row->ones < 0 ? -row->ones : row->ones);
     else
         return NULL;
     return text;
@@ -86,7 +100,7 @@ static wb_record *turned_record(renamer *n, wb_record *first, int count, wb_turn
     return record;
 }
 
-/* The part of r that the row takes, permuted and flipped. */
+/* The part of r that the row takes, permuted, flipped and squeezed. */
 static wb_record *turned(renamer *n, wb_record *r, const wb_rename_row *row, const char *name) {
     const bool is_cut = row->parts && !row->is_joined;
     wb_turn *turn;
@@ -102,6 +116,8 @@ static wb_record *turned(renamer *n, wb_record *r, const wb_rename_row *row, con
     memcpy(turn->order, row->order, sizeof turn->order);
     const wb_record cut = *record;
     for (int d = 0; d < row->order_count; d++) record->sizes[d] = cut.sizes[row->order[d]];
+    for (int d = 0; d < row->ones; d++) record->sizes[cut.ndim + d] = 1;
+    record->ndim = (uint8_t)(cut.ndim + row->ones);
     return record;
 }
 
@@ -187,7 +203,7 @@ static bool add_entry(renamer *n, wb_record *r, const char *path) {
 static bool add_renamed(renamer *n, wb_record *r, const wb_rename_row *row, const char *name,
                         const char *text) {
     if (!row->to) return true;
-    const bool is_turned = row->parts || row->order_count || row->is_flipped;
+    const bool is_turned = row->parts || row->order_count || row->is_flipped || row->ones;
     if (is_turned && !(r = turned(n, r, row, name))) return false;
     const char *path = wb_arena_text(&n->file->arena, text, strlen(text));
     if (!path) return false;

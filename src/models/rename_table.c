@@ -148,7 +148,18 @@ static wb_status take_order(parser *p, wb_rename_row *row) {
                  "as 1,0,2");
 }
 
-/* [transpose | permute 1,0,2] [flip] [part 1/3 | into 1/3] [along 0] */
+/* "2" */
+static wb_status take_ones(parser *p, wb_rename_row *row, int sign) {
+    word w;
+    skip_blanks(p);
+    const int64_t count = take_word(p, &w) && !w.is_quoted ? number_of(w.text, w.length) : -1;
+    if (count < 1 || count >= WB_MAX_DIMS)
+        return fault(p, "squeeze and unsqueeze must be followed by how many dimensions, 1 to 7");
+    row->ones = (int8_t)(sign * (int)count);
+    return WB_OK;
+}
+
+/* [transpose | permute 1,0,2] [flip] [squeeze 1 | unsqueeze 1] [part 1/3 | into 1/3] [along 0] */
 static wb_status take_options(parser *p, wb_rename_row *row) {
     wb_status status = WB_OK;
     skip_blanks(p);
@@ -159,13 +170,15 @@ static wb_status take_options(parser *p, wb_rename_row *row) {
     else if (takes_word(p, "permute"))
         status = take_order(p, row);
     row->is_flipped = takes_word(p, "flip");
+    if (status == WB_OK && takes_word(p, "squeeze")) status = take_ones(p, row, -1);
+    if (status == WB_OK && takes_word(p, "unsqueeze")) status = take_ones(p, row, 1);
     row->is_joined = takes_word(p, "into");
     if (status == WB_OK && (row->is_joined || takes_word(p, "part"))) status = take_share(p, row);
     if (status == WB_OK && row->parts && takes_word(p, "along")) status = take_along(p, row);
     skip_blanks(p);
     if (status != WB_OK || is_line_end(p)) return status;
-    return fault(p, p->at == begin ? "after the names, only transpose, permute, flip, part or into "
-                                     "may follow"
+    return fault(p, p->at == begin ? "after the names, only transpose, permute, flip, squeeze, "
+                                     "unsqueeze, part or into may follow"
                                    : "unexpected text after the row's end");
 }
 

@@ -14,6 +14,7 @@ typedef struct wb_rename_row {
     uint8_t part, parts;        /* part 2/3: part 2, parts 3; parts 0: the whole array */
     int8_t along;               /* the dimension of the parts; WB_RENAME_LAST: the last one */
     bool is_flipped;            /* all dimensions but the last two run backwards */
+    int8_t ones;                /* so many dimensions of size 1 are added at the end, or dropped */
     bool is_joined;             /* `to` is joined from parts; else a part of `from` is taken */
     bool is_pattern;            /* there are stars in from */
     bool is_literal;            /* to is in quotes: a star in it is an ordinary letter */

@@ -56,13 +56,15 @@ static void put_row(wb_torch *t, const char *from, const char *to, const char *o
     wb_text_add(&t->table, "%s%s\n", *options ? " " : "", options);
 }
 
-/* What is cut there is joined here; transpose, flip and permute 2,1,0 undo themselves. */
+/* What is cut there is joined here, and what is dropped is added; transpose, flip and permute 2,1,0
+ * undo themselves. */
 static void put_row_back(wb_torch *t, const char *theirs, const char *ours, const char *options) {
     const char *part = strstr(options, "part ");
     wb_text from = {.data = NULL}, turn = {.data = NULL};
     wb_text_add(&from, "%s.%s", t->back, ours);
-    wb_text_add(&turn, "%.*s%s%s", part ? (int)(part - options) : (int)strlen(options), options,
-                part ? "into " : "", part ? part + 5 : "");
+    wb_text_add(&turn, "%s%.*s%s%s", strncmp(options, "squeeze ", 8) == 0 ? "un" : "",
+                part ? (int)(part - options) : (int)strlen(options), options, part ? "into " : "",
+                part ? part + 5 : "");
     if (from.data && turn.data) put_row(t, from.data, theirs, turn.data);
     wb_text_release(&from), wb_text_release(&turn);
 }

@@ -68,25 +68,27 @@ static bool set_sizes(wb_torch_form *form, const wb_array *x) {
     (void)snprintf(text, sizeof text, "a -> b %s", form->options);
     bool good = wb_rename_parse(&table, text) == WB_OK;
     const wb_rename_row *row = good ? table.rows : NULL;
-    form->ndim = x->ndim;
-    for (int d = 0; good && d < x->ndim; d++)
-        form->sizes[row->order_count == x->ndim ? row->order[d] : d] = x->sizes[d];
-    const int along = good && row->along != WB_RENAME_LAST ? row->along : x->ndim - 1;
-    if (good && row->parts && x->ndim > 0) form->sizes[along] *= row->parts;
+    const int n = form->ndim = good ? x->ndim - row->ones : 0;
+    good = good && n >= 0 && n <= WB_MAX_DIMS;
+    for (int d = 0; good && d < n; d++)
+        form->sizes[row->order_count == n ? row->order[d] : d] = d < x->ndim ? x->sizes[d] : 1;
+    const int along = good && row->along != WB_RENAME_LAST ? row->along : n - 1;
+    if (good && row->parts && n > 0) form->sizes[along] *= row->parts;
     wb_rename_release(&table);
     return good;
 }
 
-/* The forms of the row: "weight transpose|weight". */
+/* The forms of the row: "weight transpose|weight", of which the second is a Conv1D's. */
 static void set_own_forms(reader *r, wb_torch_array *a, const char *torch) {
     a->form_count = 0;
     for (const char *at = torch, *end; at; at = *end ? end + 1 : NULL) {
         end = at + strcspn(at, "|");
-        wb_torch_form *f = &a->forms[a->form_count++];
-        *f = (wb_torch_form){.of = a->form_count > 1 ? WB_TORCH_CONV1D
-                                   : *end            ? WB_TORCH_LINEAR
-                                                     : WB_TORCH_ANY};
+        wb_torch_form *first = a->forms, *f = &a->forms[a->form_count++];
+        *f = (wb_torch_form){.of = WB_TORCH_ANY};
         split(r->torch, at, (size_t)(end - at), f);
+        const bool is_second =
+            f != first && f->role && first->role && strcmp(f->role, first->role) == 0;
+        if (is_second) first->of = WB_TORCH_LINEAR, f->of = WB_TORCH_CONV1D;
     }
 }
 

@@ -56,7 +56,13 @@ static const fault_row fault_rows[] = {
     {"a row without an arrow", "a b", "line 1: -> must follow \"a\", got \"b\""},
     {"a name alone", "\na", "line 2: -> must follow \"a\", but the row ends there"},
     {"an unknown turn", "a -> b turned",
-     "line 1: after the names, only transpose, permute, flip, part or into may follow"},
+     "line 1: after the names, only transpose, permute, flip, squeeze, unsqueeze, part or into may "
+     "follow"},
+    {"no dimensions to squeeze", "a -> b squeeze",
+     "line 1: squeeze and unsqueeze must be followed"},
+    {"too many dimensions to add", "a -> b unsqueeze 8", "followed by how many dimensions, 1 to 7"},
+    {"dimensions that are dropped and added", "a -> b unsqueeze 1 squeeze 1",
+     "line 1: unexpected text after the row's end"},
     {"a part without a share", "a -> b part",
      "line 1: part and into must be followed by which of how many, such as 1/3"},
     {"part 4 of 3", "a -> b part 4/3", "line 1: part and into must be followed by which"},
@@ -65,8 +71,7 @@ static const fault_row fault_rows[] = {
     {"too many parts", "a -> b into 1/65", "line 1: part and into must be followed by which"},
     {"a part of a part", "a -> b part 1/2 part 1/2", "line 1: unexpected text after the row's end"},
     {"a turn behind a part", "a -> b part 1/2 flip", "line 1: unexpected text after the row's end"},
-    {"a dimension of no part", "a -> b along 1",
-     "line 1: after the names, only transpose, permute, flip, part or into may follow"},
+    {"a dimension of no part", "a -> b along 1", "line 1: after the names, only transpose"},
     {"no dimension", "a -> b part 1/2 along x",
      "line 1: along must be followed by a dimension, from 0 to 7"},
     {"dimension 8", "a -> b part 1/2 along 8", "line 1: along must be followed by a dimension"},
@@ -214,6 +219,27 @@ static void dimensions_are_permuted_then_flipped(void **state) {
     wb_free(file);
 }
 
+static void dimensions_of_size_1_are_dropped_and_added(void **state) {
+    (void)state;
+    write_torch("torch.npz"); /* 0.weight is (2, 2, 2, 1), 3.weight (3, 2) */
+    wb_file *file = open_saved();
+    const wb_record *root = wb_rename(file, wb_file_root(file),
+                                      "0.weight -> a squeeze 1\n"
+                                      "0.weight -> b permute 2,3,1,0 flip unsqueeze 2\n"
+                                      "3.weight -> c transpose unsqueeze 1 part 2/3 along 0\n");
+    if (!root) fail_msg("%s", wb_error_message());
+    wb_array *a = wb_record_array(file, wb_record_get(root, "a"));
+    wb_array *b = wb_record_array(file, wb_record_get(root, "b"));
+    wb_array *c = wb_record_array(file, wb_record_get(root, "c"));
+    assert_sizes(a, 2, 2, 2);
+    assert_values(a, 0, 1, 2, 3, 4, 5, 6, 7, 8);
+    assert_sizes(b, 2, 1, 2, 2, 1, 1);
+    assert_values(b, 0, 5, 1, 7, 3, 6, 2, 8, 4);
+    assert_sizes(c, 2, 1, 1);
+    assert_values(c, 0, 2, 5);
+    wb_free(file);
+}
+
 /* The rows with the first one's left side count, too; stars and quotes are another one. */
 static void an_array_goes_to_several_places(void **state) {
     (void)state;
@@ -309,6 +335,12 @@ static const tree_row tree_rows[] = {
      "\"b\" needs 2 arrays of one type and size, parts 1/2, 2/2, ..., each once, along one"},
     {"a dimension that is not there", "0.bias -> b part 1/2 along 1", WB_ERROR_SHAPE,
      "line 1: 0.bias is (1), and has no dimension 1"},
+    {"a dimension dropped that is not 1", "0.weight -> b squeeze 2", WB_ERROR_SHAPE,
+     "line 1: 0.weight is (2, 2, 2, 1), and squeeze 2 needs as many last dimensions of size 1"},
+    {"more dimensions dropped than there are", "0.bias -> b squeeze 2", WB_ERROR_SHAPE,
+     "line 1: 0.bias is (1), and squeeze 2 needs as many last dimensions of size 1"},
+    {"too many dimensions", "0.weight -> b unsqueeze 5", WB_ERROR_SHAPE,
+     "line 1: 0.weight is (2, 2, 2, 1), and unsqueeze 5 makes too many dimensions"},
     {"an order of other dimensions", "3.weight -> b permute 0,2,1", WB_ERROR_SHAPE,
      "line 1: 3.weight is (3, 2), and permute names 3 dimensions"},
     {"two places of one name", "3.weight -> b\n3.weight -> b", WB_ERROR_ARGUMENT,
@@ -517,6 +549,7 @@ int main(void) {
         TEST(parts_come_apart_and_together),
         TEST(parts_lie_along_any_dimension),
         TEST(dimensions_are_permuted_then_flipped),
+        TEST(dimensions_of_size_1_are_dropped_and_added),
         TEST(an_array_goes_to_several_places),
         TEST(a_model_like_gpt2_is_loaded_in_one_pass),
         TEST(two_become_one),
