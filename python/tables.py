@@ -66,9 +66,9 @@ CHOICES = {
 # Lists in descs that are not sizes, so that their order stays.
 IN_ORDER = {"at", "counts"}
 # Paddings: a number is for all dimensions, a list has one for each.
-PADDINGS = {"pad", "pad_more", "outpad"}
+PADDINGS = {"pad", "pad_more", "outpad", "image"}
 # Members that other names serve better in Python.
-MEMBERS = {"in": "in_", "lambda": "lambda_", "given_weight": "weight", "given_bias": "bias_array"}
+MEMBERS = {"in": "in_", "lambda": "lambda_", "given_weight": "weight", "given_bias": "bias_array", "given_token": "token"}
 
 # Layers that a function takes over, beside those of makers.
 TAKES = {("wb_remove_weight_norms", "model")}

@@ -16,6 +16,7 @@
     .vocabulary = 30522, .positions = 512, .types = 2, .features = 768, .layers = 12,              \
     .heads = 12,
 #define WB_DEFAULTS_bilinear .bias = true,
+#define WB_DEFAULTS_class_token
 #define WB_DEFAULTS_clip_grad .delta = 10,
 #define WB_DEFAULTS_clip_norm .omega = 10, .p = 2,
 #define WB_DEFAULTS_conv .bias = true,
@@ -69,6 +70,7 @@
 #define WB_DEFAULTS_one_cycle .first = NAN, .last = NAN, .percent = 0.25,
 #define WB_DEFAULTS_outputsize
 #define WB_DEFAULTS_parse
+#define WB_DEFAULTS_patch_embedding
 #define WB_DEFAULTS_plateau .factor = 0.1, .patience = 10, .threshold = 1e-4,
 #define WB_DEFAULTS_pool
 #define WB_DEFAULTS_position_embedding

@@ -414,6 +414,12 @@ WB_API wb_connection wb_connect_add, wb_connect_mul, wb_connect_vcat, wb_connect
  * WB_ERROR_ARGUMENT. */
 WB_API wb_layer *wb_skip(wb_layer *layer, wb_connection *connection);
 
+/* y = the layer applied to the channels of each pixel: the layer gets x (W, [H, [D,]] C, N) as
+ * (C, W, ..., N), and its result is turned back. wb_pixelwise(wb_layernorm({96})) normalises each
+ * pixel over its channels; wb_pixelwise(wb_dense(96, 384)) is a convolution with a kernel of 1.
+ * Fails with WB_ERROR_SHAPE if the layer changes other sizes than the first. */
+WB_API wb_layer *wb_pixelwise(wb_layer *layer);
+
 /* y = connection(layer1(x1), layer2(x2), ...). A single array goes to all layers; otherwise array i
  * goes to layer i; if there is one layer, it is applied to each array. Any other number of arrays
  * is WB_ERROR_ARGUMENT, and so are no layer and more than WB_MOST_ARRAYS. (Flux)

@@ -70,6 +70,46 @@ typedef struct wb_token_embedding_desc {
 #define wb_token_embedding(...) WB_MAKE(wb_token_embedding_make, token_embedding, __VA_ARGS__)
 WB_API wb_layer *wb_token_embedding_make(wb_token_embedding_desc desc);
 
+typedef struct wb_patch_embedding_desc {
+    WB_START_MEMBER;
+    int64_t patch[3]; /* one size for each spatial dimension of x; required without given_weight */
+    int64_t in, out;  /* channels and features; required without given_weight */
+    int64_t image[3]; /* spatial sizes that x must have; default: any multiples of the patch */
+    wb_init *init;    /* of the weight; default wb_glorot_uniform */
+    wb_dtype dtype;
+    wb_array *given_weight; /* (patch..., in, out), instead of init */
+    wb_array *given_bias;   /* (out), instead of zeros */
+} wb_patch_embedding_desc;
+
+/* An image as a sequence of tokens: y has a token W x + b for each patch of the image, where x is
+ * the patch; along the width first, then along the height. It is a convolution whose stride is its
+ * kernel, which is not flipped. wb_patch_embedding({16, 16}, 3, 768). (Dosovitskiy et al. 2020)
+ *
+ * x  (W, [H, [D,]] in, N)     W  (patch..., in, out)     b  (out)     y  (out, tokens, N)
+ *
+ * Fails with WB_ERROR_SHAPE on an x of other channels or sizes than `image`, or that patches do not
+ * cover, and with WB_ERROR_ARGUMENT on an image that they do not cover. */
+#define wb_patch_embedding(...) WB_MAKE(wb_patch_embedding_make, patch_embedding, __VA_ARGS__)
+WB_API wb_layer *wb_patch_embedding_make(wb_patch_embedding_desc desc);
+
+typedef struct wb_class_token_desc {
+    WB_START_MEMBER;
+    int64_t features; /* required without given_token */
+    wb_init *init;    /* default: normal with standard deviation 0.02 */
+    wb_dtype dtype;
+    wb_array *given_token; /* (features), instead of init */
+} wb_class_token_desc;
+
+/* Puts a learnt token before those of each sequence: x (features, tokens, ...) gives (features,
+ * tokens + 1, ...). wb_class_token(768). (Devlin et al. 2018) Fails with WB_ERROR_SHAPE on other
+ * features. */
+#define wb_class_token(...) WB_MAKE(wb_class_token_make, class_token, __VA_ARGS__)
+WB_API wb_layer *wb_class_token_make(wb_class_token_desc desc);
+
+/* The first token of each sequence: x (features, tokens, ...) gives (features, ...). Fails with
+ * WB_ERROR_SHAPE on an x without tokens. */
+WB_API wb_layer *wb_first_token(void);
+
 /* Fixed positions: y = x + the columns of wb_sinusoidal, one for each position (weber/ops.h;
  * Vaswani et al. 2017; Lux). x and y (features, length, ...); features even, at least 4. */
 WB_API wb_layer *wb_sinusoidal_positions(void);

@@ -35,7 +35,7 @@ static const wb_field fields[] = {
     WB_ROW(wb_position_embedding_layer, in, WB_FIELD_PAIR, .low = 1, .text_only = true,
            .given_by = offsetof(wb_position_embedding_layer, desc.given_weight)),
     WB_ROW_NAMED(wb_position_embedding_layer, given_weight, "weight", WB_FIELD_ARRAY,
-                 .trainable = true),
+                 .trainable = true, .torch = "weight|pos_embedding squeeze 1|pos_embed squeeze 1"),
 };
 
 wb_array *wb_small_normal(int ndim, const int64_t *sizes, wb_dtype dtype) {

@@ -22,8 +22,8 @@ static wb_array *forward(wb_layer *layer, wb_array *x) {
 static const wb_field fields[] = {
     WB_ROW(wb_scale_layer, size, WB_FIELD_SIZES, .low = 1, .spread = true, .most = WB_MAX_DIMS,
            .text_only = true, .given_by = offsetof(wb_scale_layer, desc.given_scale)),
-    WB_ROW_NAMED(wb_scale_layer, given_scale, "scale", WB_FIELD_ARRAY, .torch = "weight",
-                 .trainable = true),
+    WB_ROW_NAMED(wb_scale_layer, given_scale, "scale", WB_FIELD_ARRAY,
+                 .torch = "weight|layer_scale", .trainable = true),
     WB_ROW_NAMED(wb_scale_layer, given_bias, "bias", WB_FIELD_ARRAY, .trainable = true,
                  .with = offsetof(wb_scale_layer, desc.bias)),
     WB_ROW_NAMED(wb_scale_layer, bias, "bias", WB_FIELD_BOOL, .usual = true, .text_only = true),

@@ -95,7 +95,7 @@ void wb_torch_fail(const wb_torch *t, int64_t step, const wb_torch_node *layer,
         fail_pair(t, step, layer, module);
     else
         fail_end(t, step, layer, module);
-    if (layer && layer->array_count && layer->arrays[0].form_count > 1)
+    if (layer && layer->array_count && strstr(layer->arrays[0].forms[0].role, "in_proj"))
         wb_error_add("queries, keys and values that are a module each need names that say so: q, "
                      "query, to_q, q_proj");
 }

@@ -46,6 +46,15 @@ static const char *role_of(wb_torch *t, const char *last, int64_t *part) {
     return last;
 }
 
+/* Arrays that a model of images has itself, beside its modules; each is like a module. */
+static bool is_alone(const char *last) {
+    static const char *const names[] = {"class_token", "cls_token", "pos_embedding", "pos_embed",
+                                        "layer_scale"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(last, names[i]) == 0) return true;
+    return false;
+}
+
 static bool is_count(const char *name) {
     static const char count[] = "num_batches_tracked";
     const char *dot = strrchr(name, '.');
@@ -78,8 +87,9 @@ static bool add_entry(wb_torch *t, list *l, const char *name, const wb_record *r
     }
     const char *dot = strrchr(name, '.');
     entry e = {.name = name, .record = r, .at = l->count};
-    e.module_bytes = dot ? (size_t)(dot - name) : 0;
-    e.role = role_of(t, dot ? dot + 1 : name, &e.part);
+    const char *last = dot ? dot + 1 : name;
+    e.module_bytes = is_alone(last) ? strlen(name) : dot ? (size_t)(dot - name) : 0;
+    e.role = role_of(t, last, &e.part);
     if (!e.role || !WB_GROW(l->entries, l->count, l->capacity)) return false;
     l->entries[l->count++] = e;
     return true;

@@ -35,6 +35,7 @@ static const struct row {
     {"flatten", {{4, {2, 3, 2, 2}}}},
     {"ReshapeLayer((4, 3))", {{3, {2, 6, 2}}}},
     {"PixelShuffle(2)", {{4, {2, 3, 8, 2}}}},
+    {"Pixelwise(Dense(4 => 3, tanh))", {{4, {2, 3, 4, 2}}}},
     {"Upsample(:nearest, scale = 2)", {{4, {2, 3, 2, 2}}}},
     {"Upsample(:bilinear, scale = 2)", {{4, {2, 3, 2, 2}}}},
     {"Dropout(0.3)", {{2, {40, 6}}}},
@@ -55,6 +56,9 @@ static const struct row {
     {"Embedding(5 => 3)", {{-2, {4, 2}}}},
     {"EmbeddingBag(5 => 3, mean)", {{-2, {4, 2}}}},
     {"PositionEmbedding(6 => 3)", {{3, {3, 4, 2}}}},
+    {"PatchEmbedding((2, 3), 2 => 5; image=6)", {{4, {6, 6, 2, 2}}}},
+    {"Chain(ClassToken(3), tanh)", {{3, {3, 4, 2}}}},
+    {"FirstToken()", {{3, {3, 4, 2}}}},
     {"TokenEmbedding(words = Embedding(5 => 3), positions = PositionEmbedding(6 => 3), types = "
      "Embedding(2 => 3), norm = LayerNorm(3), dropout = Dropout(0))",
      {{-2, {4, 2}}}},

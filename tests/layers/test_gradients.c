@@ -45,6 +45,9 @@ static const struct gradient_row {
     {"TokenEmbedding(words = Embedding(3 => 3), positions = PositionEmbedding(4 => 3), types = "
      "Embedding(2 => 3), norm = LayerNorm(3, eps=0.1), dropout = Dropout(0))",
      .words = {{4, {0, 1, 2, 0}}, {4, {0, 1, 1, 0}}}},
+    {"PatchEmbedding((2, 1), 2 => 3)", .sizes = {{4, 2, 2, 2}}},
+    {"Chain(ClassToken(3), square)", .sizes = {{3, 2, 2}}},
+    {"Chain(ClassToken(3), LayerNorm(3, 4), FirstToken())", .sizes = {{3, 3, 2}}},
     {"SinusoidalPositions()", .sizes = {{4, 3}}},
     {"RotaryPositions(heads=2)", .sizes = {{4, 3}}},
     /* convolutions and pools */
@@ -66,6 +69,7 @@ static const struct gradient_row {
     {"Upsample(:bilinear, scale = 1.5)", .sizes = {{2, 3, 2, 2}}},
     {"Upsample(:bilinear, size = (3, 5), align_corners=false)", .sizes = {{2, 3, 2, 2}}},
     {"Chain(ReshapeLayer((3, 2)), softmax, flatten)", .sizes = {{6, 2}}},
+    {"Pixelwise(Chain(LayerNorm(3), Dense(3 => 2, tanh)))", .sizes = {{2, 3, 3, 2}}},
     /* normalisation */
     {"BatchNorm(3, tanh, active=true)", .sizes = {{4, 3, 2}}},
     {"BatchNorm(3, tanh, active=false)", .sizes = {{4, 3, 2}}},

@@ -298,6 +298,46 @@ static void of_recurrent(void **state) {
     wb_free(layer);
 }
 
+static void of_tokens(void **state) {
+    (void)state;
+    wb_layer *p = wb_patch_embedding({4, 2}, 3, 5, .image = {8, 8}), *t = wb_class_token(5);
+    wb_layer *any = wb_patch_embedding({4, 2}, 3, 5), *f = wb_first_token();
+    REFUSED(wb_apply(p, wb_ones(WB_F32, 8, 6, 3, 1)), SHAPE,
+            "PatchEmbedding((4, 2), 3 => 5): images must be (8, 8), got (8, 6, 3, 1)");
+    REFUSED(wb_apply(any, wb_ones(WB_F32, 8, 5, 3, 1)), SHAPE,
+            "PatchEmbedding((4, 2), 3 => 5): sizes of images must be multiples of the patch (4, "
+            "2), got (8, 5, 3, 1)");
+    REFUSED(wb_apply(any, wb_ones(WB_F32, 8, 4, 1, 1)), SHAPE,
+            "input has 1 channels in (8, 4, 1, 1), expected 3");
+    REFUSED(wb_apply(any, wb_ones(WB_F32, 8, 4, 3)), SHAPE,
+            "input has 3 dimensions in (8, 4, 3), expected 4");
+    REFUSED(wb_patch_embedding({4, 2}, 3, 5, .image = {8, 5}), ARGUMENT,
+            "PatchEmbedding: image must be a multiple of the patch (4, 2), got (8, 5)");
+    REFUSED(wb_patch_embedding({4, 2}, 3, 5, .image = {-8, 8}), ARGUMENT,
+            "PatchEmbedding: image must be from 0 to 1048575, got (-8, 8)");
+    REFUSED(wb_patch_embedding({4, 2}, 3), ARGUMENT, "PatchEmbedding: out must be positive");
+    REFUSED(wb_apply(t, wb_ones(WB_F32, 4, 2, 1)), SHAPE,
+            "ClassToken(5): input must be (5, tokens, ...), got (4, 2, 1)");
+    REFUSED(wb_apply(t, wb_ones(WB_F32, 5)), SHAPE, "(5, tokens, ...), got (5)");
+    REFUSED(wb_class_token(), ARGUMENT, "ClassToken: features must be positive, got 0");
+    REFUSED(wb_apply(f, wb_ones(WB_F32, 5, 0, 2)), SHAPE,
+            "FirstToken(): input must be (features, tokens, ...), got (5, 0, 2)");
+    wb_free(p), wb_free(any), wb_free(t), wb_free(f);
+}
+
+static void of_pixelwise(void **state) {
+    (void)state;
+    wb_layer *norm = wb_pixelwise(wb_layernorm({3})), *flat = wb_pixelwise(wb_flatten());
+    REFUSED(wb_apply(norm, wb_ones(WB_F32, 3, 2)), SHAPE,
+            "Pixelwise: input must have spatial dimensions, channels and batch, got (3, 2)");
+    REFUSED(wb_apply(norm, wb_ones(WB_F32, 3, 2, 4, 1)), SHAPE,
+            "input must begin with the sizes (3), got (4, 3, 2, 1)");
+    REFUSED(wb_apply(flat, wb_ones(WB_F32, 5, 2, 3, 1)), SHAPE,
+            "the layer must keep all sizes of its input (3, 5, 2, 1) but the first, got (30, 1)");
+    REFUSED(wb_pixelwise(NULL), ARGUMENT, "wb_pixelwise");
+    wb_free(norm), wb_free(flat);
+}
+
 static void of_reshape(void **state) {
     (void)state;
     wb_layer *layer = wb_reshape_layer({2, 3});
@@ -384,7 +424,8 @@ int main(void) {
         TEST(of_bidirectional), TEST(of_bilinear),     TEST(of_conv),
         TEST(of_dense),         TEST(of_layernorm),    TEST(of_position_embedding),
         TEST(of_positions),     TEST(of_recurrent),    TEST(of_reshape),
-        TEST(of_transformer),   TEST(of_upsample)};
+        TEST(of_transformer),   TEST(of_upsample),     TEST(of_tokens),
+        TEST(of_pixelwise)};
     ADD_TESTS(&tests, all);
     return run_test_list("mistakes/test_layers", &tests, NULL, NULL);
 }

@@ -142,6 +142,28 @@ static const row rows[] = {
      "needs in_proj_weight (4, 12), but module 2 of the file, 1, has weight (4, 4); queries, keys "
      "and "
      "values that are a module each need names that say so: q, query, to_q, q_proj"},
+    {"a model's own arrays are like modules",
+     "Chain(PatchEmbedding((2, 2), 1 => 4), ClassToken(4), PositionEmbedding(5 => 4), "
+     "Scale(1, 4; bias=false))",
+     "class_token 4 1 1, conv_proj.weight 2 2 1 4, conv_proj.bias 4, encoder.pos_embedding 4 5 1, "
+     "encoder.layer_scale 1 4",
+     false, NULL,
+     "conv_proj.weight -> layers.1.weight\nconv_proj.bias -> layers.1.bias\n"
+     "class_token -> layers.2.token squeeze 2\n"
+     "encoder.pos_embedding -> layers.3.weight squeeze 1\n"
+     "encoder.layer_scale -> layers.4.scale\n",
+     NULL},
+    {"by the names of timm, too",
+     "Chain(PatchEmbedding((2, 2), 1 => 4), ClassToken(4), PositionEmbedding(5 => 4))",
+     "cls_token 4 1 1, pos_embed 4 5 1, patch_embed.proj.weight 2 2 1 4, patch_embed.proj.bias 4",
+     true, NULL,
+     "patch_embed.proj.weight -> layers.1.weight\npatch_embed.proj.bias -> layers.1.bias\n"
+     "cls_token -> layers.2.token squeeze 2\npos_embed -> layers.3.weight squeeze 1\n",
+     NULL},
+    {"positions of an image of another size", "Chain(ClassToken(4), PositionEmbedding(5 => 4))",
+     "cls_token 4 1 1, pos_embed 4 10 1", true, NULL, NULL,
+     "layer 2 of the model, PositionEmbedding(5 => 4), layers.2, needs weight (4, 5), but the "
+     "file's module pos_embed has pos_embed (4, 10, 1)"},
     {"a tied array is once in the file",
      "Chain(Embedding(7 => 4), Dense(4 => 7; bias=false))\n"
      "layers.2.weight = transpose(layers.1.weight)",

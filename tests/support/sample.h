@@ -43,10 +43,11 @@ static inline void sample_child(sampled *s) {
         strcmp(s->m.field->name, "cell") == 0 ? wb_rnn_cell(2, 3) : wb_dense(2, 3);
 }
 
-/* Settings that limit each other; layers/test_attention has them. */
+/* Settings that limit each other; tests/layers has them. */
 static inline bool is_apart(const sampled *s) {
     const char *name = s->m.field->name;
-    return strcmp(name, "kv_heads") == 0 || strncmp(name, "rotary_", 7) == 0;
+    return strcmp(name, "kv_heads") == 0 || strncmp(name, "rotary_", 7) == 0 ||
+           strcmp(name, "image") == 0;
 }
 
 static inline void sample_integer(sampled *s) {
@@ -106,7 +107,7 @@ static inline void sample_sizes(sampled *s) {
 }
 
 static inline void sample_each(sampled *s) {
-    if (!s->is_usual) sample_numbers(s->r, s->m.numbers, s->m.n, 1);
+    if (!s->is_usual && !is_apart(s)) sample_numbers(s->r, s->m.numbers, s->m.n, 1);
 }
 
 static inline void sample_padding(sampled *s) {
