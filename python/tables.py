@@ -64,7 +64,7 @@ CHOICES = {
     ("wb_grid_sample_desc", "padding"): "wb_grid_padding",
 }
 # Lists in descs that are not sizes, so that their order stays.
-IN_ORDER = {"at", "counts"}
+IN_ORDER = {"at", "counts", "depths"}
 # Paddings: a number is for all dimensions, a list has one for each.
 PADDINGS = {"pad", "pad_more", "outpad", "image"}
 # Members that other names serve better in Python.

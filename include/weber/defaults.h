@@ -22,6 +22,7 @@
 #define WB_DEFAULTS_conv .bias = true,
 #define WB_DEFAULTS_conv_transpose .bias = true,
 #define WB_DEFAULTS_convert
+#define WB_DEFAULTS_convnext .width = 96, .channels = 3, .classes = 1000, .block_dropout = 0.1,
 #define WB_DEFAULTS_csv .header = true,
 #define WB_DEFAULTS_decay .lambda = 5e-4,
 #define WB_DEFAULTS_decode
@@ -100,6 +101,9 @@
 #define WB_DEFAULTS_unet .channels = 3, .classes = 1, .width = 32, .levels = 4,
 #define WB_DEFAULTS_upsample .align_corners = true,
 #define WB_DEFAULTS_vgg .channels = 3, .classes = 1000, .dropout = 0.5,
+#define WB_DEFAULTS_vit                                                                            \
+    .image = 224, .patch = 16, .features = 768, .layers = 12, .heads = 12, .channels = 3,          \
+    .classes = 1000,
 #define WB_DEFAULTS_wave .decay = 1,
 #define WB_DEFAULTS_weight_norm
 #define WB_DEFAULTS_window

@@ -14,9 +14,10 @@
  * Layers, their order and their settings are those of torchvision 0.14, so that its weights are
  * loaded by wb_load(path, model, .from = "torch"); the U-Net is that of mateuszbuda's
  * brain-segmentation-pytorch. Convolutions are CrossCors. Their weights are initialised by
- * wb_kaiming_normal, those of Dense layers by wb_glorot_uniform.
+ * wb_kaiming_normal, those of Dense layers by wb_glorot_uniform, unless the comment of a model says
+ * otherwise.
  *
- * The makers fail with WB_ERROR_ARGUMENT on a depth that the model does not come in, and on
+ * The makers fail with WB_ERROR_ARGUMENT on a depth that the model does not come in, and on sizes,
  * channels, classes and probabilities outside of their range. */
 #ifndef WEBER_VISION_H
 #define WEBER_VISION_H
@@ -92,6 +93,50 @@ typedef struct wb_efficientnet_desc {
 /* EfficientNet-B0 (Tan and Le 2019). wb_efficientnet(.classes = 10). */
 #define wb_efficientnet(...) WB_MAKE(wb_efficientnet_make, efficientnet, __VA_ARGS__)
 WB_API wb_layer *wb_efficientnet_make(wb_efficientnet_desc desc);
+
+typedef struct wb_vit_desc {
+    WB_START_MEMBER;
+    int64_t image WB_DEFAULT(224); /* width and height of x: a multiple of patch */
+    int64_t patch WB_DEFAULT(16);  /* width and height of a patch, which becomes a token */
+    int64_t features WB_DEFAULT(768);
+    int64_t layers WB_DEFAULT(12);    /* blocks, 1 to 1024 */
+    int64_t heads WB_DEFAULT(12);     /* of attention; they divide features */
+    int64_t hidden;                   /* of the feed-forward parts; default 4 times features */
+    int64_t channels WB_DEFAULT(3);   /* of x */
+    int64_t classes WB_DEFAULT(1000); /* 0: y is the features */
+    double dropout; /* after the positions and in the blocks, in training; default 0 */
+} wb_vit_desc;
+
+/* The Vision Transformer (Dosovitskiy et al. 2020): patches of the image and a class token, whose
+ * features are the result. The defaults are ViT-B/16; ViT-B/32 has .patch = 32, ViT-L/16 .features
+ * = 1024, .layers = 24, .heads = 16.
+ *
+ * Each patch has a learnt position, so that x must have the sizes of `image`: another size is
+ * WB_ERROR_SHAPE, and the weights of a model with another number of patches are not loaded. To
+ * train pretrained weights on other images, resize the images.
+ *
+ *     wb_layer *body = wb_vit(.classes = 0);
+ *     wb_load("vit_b_16.pt", body, .from = "torch", .rename = "heads.head.* ->");
+ *     wb_layer *model = wb_chain(body, wb_dense(768, 10)); */
+#define wb_vit(...) WB_MAKE(wb_vit_make, vit, __VA_ARGS__)
+WB_API wb_layer *wb_vit_make(wb_vit_desc desc);
+
+typedef struct wb_convnext_desc {
+    WB_START_MEMBER;
+    int64_t depths[4];                /* blocks of each stage; default {3, 3, 9, 3}, as in tiny */
+    int64_t width WB_DEFAULT(96);     /* channels of the first stage; twice as many in each next */
+    int64_t channels WB_DEFAULT(3);   /* of x */
+    int64_t classes WB_DEFAULT(1000); /* 0: y is the features, 8 times width */
+    /* in training, a block is left out of an image with a probability that rises from 0 to this one
+     * from the first to the last block; torchvision has 0.4 in small, 0.5 in base and large */
+    double block_dropout WB_DEFAULT(0.1);
+} wb_convnext_desc;
+
+/* ConvNeXt (Liu et al. 2022). The defaults are ConvNeXt-T; small has .depths = {3, 3, 27, 3}, base
+ * also .width = 128, large .width = 192. x's width and height are at least 32. Weights are
+ * initialised by a normal distribution with standard deviation 0.02. wb_convnext(.classes = 10). */
+#define wb_convnext(...) WB_MAKE(wb_convnext_make, convnext, __VA_ARGS__)
+WB_API wb_layer *wb_convnext_make(wb_convnext_desc desc);
 
 typedef struct wb_unet_desc {
     WB_START_MEMBER;

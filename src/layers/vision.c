@@ -3,9 +3,8 @@
 #include <weber/initialisers.h>
 #include <weber/layers.h>
 #include <weber/ops.h>
-#include <weber/vision.h>
 
-#include "layers/layer.h"
+#include "layers/vision.h"
 
 enum { MOST_LAYERS = 32 };
 
@@ -46,13 +45,24 @@ static void add_means(int64_t *count, wb_layer **layers) {
     layers[(*count)++] = wb_global_meanpool(), layers[(*count)++] = wb_flatten();
 }
 
-static bool may_make(const char *function, wb_start start, int64_t channels, int64_t classes) {
+bool wb_vision_may_make(const char *function, wb_start start, int64_t channels, int64_t classes) {
     if (!wb_check_start(function, start)) return false;
     if (channels > 0 && classes >= 0) return true;
     (void)wb_fail(WB_ERROR_ARGUMENT,
                   "%s: channels must be positive and classes not negative, got %lld and %lld",
                   function, (long long)channels, (long long)classes);
     return false;
+}
+
+bool wb_vision_check_chance(const char *function, const char *name, double chance) {
+    if (chance >= 0 && chance <= 1) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s must be from 0 to 1, got %g", function, name, chance);
+    return false;
+}
+
+wb_layer *wb_vision_finish(const char *function, uint64_t errors, wb_layer *model) {
+    if (!model) wb_error_prefix(errors, "%s: ", function);
+    return model;
 }
 
 /* ---- ResNet ---- */
@@ -92,7 +102,7 @@ wb_layer *wb_resnet_make(wb_resnet_desc d) {
     wb_layer *layers[MOST_LAYERS];
     int64_t n = 0, in = 64;
     size_t k = 0;
-    if (!may_make("wb_resnet", d.start_, d.channels, d.classes)) return NULL;
+    if (!wb_vision_may_make("wb_resnet", d.start_, d.channels, d.classes)) return NULL;
     while (k < sizeof resnets / sizeof *resnets && resnets[k].depth != d.depth) k++;
     if (k == sizeof resnets / sizeof *resnets)
         return wb_fail_null(WB_ERROR_ARGUMENT,
@@ -129,7 +139,7 @@ wb_layer *wb_vgg_make(wb_vgg_desc d) {
     wb_layer *layers[MOST_LAYERS];
     int64_t n = 0, in = d.channels;
     size_t k = 0;
-    if (!may_make("wb_vgg", d.start_, d.channels, d.classes)) return NULL;
+    if (!wb_vision_may_make("wb_vgg", d.start_, d.channels, d.classes)) return NULL;
     while (k < sizeof vggs / sizeof *vggs && vggs[k].depth != d.depth) k++;
     if (k == sizeof vggs / sizeof *vggs)
         return wb_fail_null(WB_ERROR_ARGUMENT, "wb_vgg: depth must be 11, 13, 16 or 19, got %lld",
@@ -203,7 +213,7 @@ wb_layer *wb_mobilenet_v2_make(wb_mobilenet_desc d) {
                 {6, 96, 1, 3}, {6, 160, 2, 3}, {6, 320, 1, 1}};
     wb_layer *layers[MOST_LAYERS];
     int64_t n = 0, in = 32;
-    if (!may_make("wb_mobilenet_v2", d.start_, d.channels, d.classes)) return NULL;
+    if (!wb_vision_may_make("wb_mobilenet_v2", d.start_, d.channels, d.classes)) return NULL;
     layers[n++] = plain(3, d.channels, in, 2, wb_relu6);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; in = rows[r++].out)
         invert_all(layers, &n,
@@ -250,7 +260,7 @@ wb_layer *wb_mobilenet_v3_make(wb_mobilenet_v3_desc d) {
     const int64_t last = 6 * rows[count - 1].out, hidden = d.small ? 1024 : 1280;
     wb_layer *layers[MOST_LAYERS];
     int64_t n = 0, in = 16;
-    if (!may_make("wb_mobilenet_v3", d.start_, d.channels, d.classes)) return NULL;
+    if (!wb_vision_may_make("wb_mobilenet_v3", d.start_, d.channels, d.classes)) return NULL;
     unit u = {.kernel = 3,
               .in = d.channels,
               .out = in,
@@ -290,11 +300,8 @@ wb_layer *wb_efficientnet_make(wb_efficientnet_desc d) {
     enum { BLOCKS = 16 };
     wb_layer *layers[MOST_LAYERS];
     int64_t n = 0, in = 32;
-    if (!may_make("wb_efficientnet", d.start_, d.channels, d.classes)) return NULL;
-    if (!(d.block_dropout >= 0 && d.block_dropout <= 1))
-        return wb_fail_null(WB_ERROR_ARGUMENT,
-                            "wb_efficientnet: block_dropout must be from 0 to 1, got %g",
-                            d.block_dropout);
+    if (!wb_vision_may_make("wb_efficientnet", d.start_, d.channels, d.classes)) return NULL;
+    if (!wb_vision_check_chance("wb_efficientnet", "block_dropout", d.block_dropout)) return NULL;
     layers[n++] = plain(3, d.channels, in, 2, wb_swish);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
         for (int i = 0; i < rows[r].count; i++, in = rows[r].out, n++)
@@ -320,7 +327,7 @@ static wb_layer *twice(int64_t in, int64_t out) {
 }
 
 wb_layer *wb_unet_make(wb_unet_desc d) {
-    if (!may_make("wb_unet", d.start_, d.channels, d.classes)) return NULL;
+    if (!wb_vision_may_make("wb_unet", d.start_, d.channels, d.classes)) return NULL;
     if (d.classes == 0)
         return wb_fail_null(WB_ERROR_ARGUMENT, "wb_unet: classes must be positive, got 0");
     if (d.width < 1 || d.width > 4096 || d.levels < 1 || d.levels > 10)
