@@ -60,6 +60,10 @@ MODULES = {
               "Chain(Conv((3, 3), 1 => 4), BatchNorm(4), Conv((3, 3), 4 => 4), BatchNorm(4), flatten, Dense(96 => 6), Dense(6 => 6), Dense(6 => 6))", [(2, 1, 8, 10)]),
     "parallel_module": ("nn.DataParallel(nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)))", "Chain(Dense(3 => 4, relu), Dense(4 => 2))", [(5, 3)]),
     "resnet": ("ResNet()", "RESNET", [(2, 3, 16, 16)]),
+    "vision_transformer": ("ViT(8, 2)", "Chain(PatchEmbedding((4, 4), 3 => 8; image=8), ClassToken(8), PositionEmbedding(5 => 8), ENCODER(True), LayerNorm(8), FirstToken(), "
+                           "Dense(8 => 5))", [(2, 3, 8, 8)]),
+    "convnext_block": ("ConvNeXtBlock(4)", "SkipConnection(Chain(CrossCor((3, 3), 4 => 4; groups=4, pad=1), Pixelwise(Chain(LayerNorm(4), Dense(4 => 8, gelu_erf), Dense(8 => 4))), "
+                       "Scale(1, 1, 4; bias=false)), +)", [(2, 4, 5, 6)]),
     "bottleneck": ("Bottleneck(4, 4)", "BOTTLENECK", [(2, 4, 6, 6)]),
 }
 
@@ -283,6 +287,31 @@ if __name__ == "__main__":
         def forward(self, x):
             y = self.bn3(self.conv3(torch.relu(self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x))))))))
             return torch.relu(y + self.downsample(x))
+
+    class ViT(nn.Module):
+        def __init__(self, size, heads):
+            super().__init__()
+            self.cls_token, self.pos_embed = nn.Parameter(torch.empty(1, 1, size)), nn.Parameter(torch.empty(1, 5, size))
+            self.conv_proj = nn.Conv2d(3, size, 4, 4)
+            self.encoder = nn.TransformerEncoderLayer(size, heads, 12, norm_first=True, activation="gelu", batch_first=True)
+            self.norm, self.head = nn.LayerNorm(size), nn.Linear(size, 5)
+
+        def forward(self, x):
+            x = self.conv_proj(x).flatten(2).transpose(1, 2)
+            x = torch.cat((self.cls_token.expand(x.shape[0], -1, -1), x), dim=1) + self.pos_embed
+            return self.head(self.norm(self.encoder(x))[:, 0])
+
+    class ConvNeXtBlock(nn.Module):
+        def __init__(self, size):
+            super().__init__()
+            self.layer_scale = nn.Parameter(torch.empty(size, 1, 1))
+            self.conv, self.norm = nn.Conv2d(size, size, 3, padding=1, groups=size), nn.LayerNorm(size)
+            self.fc1, self.fc2 = nn.Linear(size, 2 * size), nn.Linear(2 * size, size)
+
+        def forward(self, x):
+            y = self.norm(self.conv(x).permute(0, 2, 3, 1))
+            y = self.fc2(nn.functional.gelu(self.fc1(y))).permute(0, 3, 1, 2)
+            return x + self.layer_scale * y
 
     def randomise(module):
         for name, x in module.state_dict().items():
