@@ -57,7 +57,7 @@ typedef struct wb_layer {
     int32_t refs_, owned_; /* references; how many of them are not the caller's */
     uint32_t owner_;       /* the context that it belongs to */
     uint8_t mode_;
-    bool shared_;
+    bool shared_, frozen_;
 } wb_layer;
 
 /* A list of layers and arrays, with or without names, as in chains and trees. Filled by

@@ -73,6 +73,18 @@ WB_API wb_status wb_train_mode(wb_layer *model);
 WB_API wb_status wb_test_mode(wb_layer *model);
 WB_API wb_status wb_auto_mode(wb_layer *model);
 
+/* Whether the arrays of some layers are parameters, which gradients and optimisers see; at first
+ * all are. (PyTorch's requires_grad_) path: a layer and all layers in it, "layers.1"; * matches any
+ * characters ("*.norm1"); NULL: all. Copies of a layer are as it is, files do not have it. An
+ * optimiser that exists already follows at its next step; one that is made later keeps nothing for
+ * what is not trainable. A frozen layer keeps its numbers: an array that is in a trainable layer,
+ * too, is trained there alone, and the two are no longer tied. To freeze single arrays, or only for some steps: wb_freeze
+ * (weber/optimise.h). Fails with WB_ERROR_ARGUMENT if no layer has the path.
+ *
+ *     wb_set_trainable(model, NULL, false);           // all but ...
+ *     wb_set_trainable(model, "layers.9", true);      // ... the new last layer */
+WB_API wb_status wb_set_trainable(wb_layer *model, const char *path, bool trainable);
+
 /* True if the layer is to behave as in training now. */
 WB_API bool wb_is_active(const wb_layer *layer);
 
@@ -115,7 +127,7 @@ typedef struct wb_parameter {
     const char *path;        /* "layers.1.weight", its first place */
     wb_array *array;         /* owned by the scope */
     wb_array *gradient;      /* set by wb_next_gradient (weber/optimise.h) */
-    bool is_trainable;       /* false: a state, integers, or in a WB_FROZEN_FIELD */
+    bool is_trainable;       /* false: a state, integers, or frozen (wb_set_trainable) */
     struct wb_places *list_; /* private */
 } wb_parameter;
 

@@ -20,6 +20,8 @@ bool wb_is_layer(const void *object);
 /* The same for an argument: records an error "FUNCTION: ..." if it is not a layer. */
 bool wb_check_layer(const char *function, const void *object);
 bool wb_check_model(const char *function, const void *object); /* a model, in messages */
+/* "FUNCTION: no "PATH" in Chain; it has ..." */
+void wb_fail_unknown_path(const char *function, wb_layer *model, const char *path, bool of_layers);
 /* Adds "it has layers.1.weight, ..." to the end of the pending error. */
 void wb_error_add_paths(wb_layer *model);
 /* True if this thread may use the layer; messages call it `what`. */
@@ -51,6 +53,8 @@ typedef struct wb_path {
     const wb_layer_list *list; /* in walks: the list that it is an item of; NULL: it is a field */
 } wb_path;
 void wb_path_text(const wb_path *path, char *text, size_t size_bytes);
+/* True if the path is the pattern, or begins with the pattern and a dot; * matches any letters. */
+bool wb_path_matches(const char *pattern, const char *path);
 /* The first path of a slot of the model. */
 void wb_slot_path(wb_layer *model, wb_array *const *slot, char text[WB_PATH_BYTES]);
 
@@ -276,6 +280,8 @@ wb_layer_item *wb_list_add(wb_layer_list *list, const char *name);
 bool wb_list_had(const wb_layer_list *list, int64_t i, wb_array *const *slot);
 /* How often the items of any list moved in memory: who knows slots has to look them up again. */
 int64_t wb_list_moves(void);
+/* The same: arrays are trainable that were not, or the other way round, or places came or went. */
+void wb_places_changed(void);
 void wb_list_release(wb_layer_list *list);
 
 /* ---- functions as layers ---- */

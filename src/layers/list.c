@@ -36,6 +36,7 @@ bool wb_list_new(wb_layer_list *list, int64_t count) {
 
 static int64_t moves; /* __atomic */
 int64_t wb_list_moves(void) { return __atomic_load_n(&moves, __ATOMIC_RELAXED); }
+void wb_places_changed(void) { (void)__atomic_add_fetch(&moves, 1, __ATOMIC_RELAXED); }
 
 /* Room for at least one item more; false when out of memory. */
 static bool grow(wb_layer_list *list) {
@@ -49,7 +50,7 @@ static bool grow(wb_layer_list *list) {
     }
     b->before = old;
     list->items = items;
-    if (old) (void)__atomic_add_fetch(&moves, 1, __ATOMIC_RELAXED);
+    if (old) wb_places_changed();
     return true;
 }
 

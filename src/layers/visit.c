@@ -37,12 +37,13 @@ void wb_path_text(const wb_path *path, char *text, size_t size) {
 static bool visit_layer(wb_visitor *v, const wb_path *outer, wb_layer *layer, bool trainable);
 
 static bool visit_list(wb_visitor *v, const wb_path *outer, const wb_layer_list *list,
-                       bool trainable) {
+                       bool trainable, bool arrays_trainable) {
     for (int64_t i = 0; i < list->count; i++) {
         wb_layer_item *item = &list->items[i];
         const wb_path path = {.outer = outer, .name = item->name, .index = i + 1, .list = list};
         if (item->layer && !visit_layer(v, &path, item->layer, trainable)) return false;
-        if (item->array && v->array && !v->array(v, &path, &item->array, trainable)) return false;
+        if (item->array && v->array && !v->array(v, &path, &item->array, arrays_trainable))
+            return false;
     }
     return true;
 }
@@ -57,6 +58,7 @@ static int64_t place_of(const wb_layer_class *k, const wb_field *field) {
 static bool visit_field(wb_visitor *v, const wb_path *outer, wb_layer *layer, const wb_field *field,
                         bool trainable) {
     if (field->fixed) return true;
+    trainable = trainable && field->trainable;
     const int64_t place = field->name ? place_of(layer->class_, field) : 0;
     const wb_path path = {.outer = outer, .name = field->name, .index = place};
     switch (field->kind) {
@@ -64,15 +66,16 @@ static bool visit_field(wb_visitor *v, const wb_path *outer, wb_layer *layer, co
     case WB_FIELD_STATE: {
         wb_array **slot = wb_field_array(layer, field);
         if ((!*slot && !v->everywhere) || !v->array) return true;
-        return v->array(v, &path, slot, trainable && field->trainable);
+        return v->array(v, &path, slot, trainable && !layer->frozen_);
     }
     case WB_FIELD_CHILD: {
         wb_layer *child = *wb_field_child(layer, field);
         return !child || (wb_check_layer(layer->class_->name, child) &&
-                          visit_layer(v, &path, child, trainable && field->trainable));
+                          visit_layer(v, &path, child, trainable));
     }
     case WB_FIELD_LIST:
-        return visit_list(v, &path, wb_field_list(layer, field), trainable && field->trainable);
+        return visit_list(v, &path, wb_field_list(layer, field), trainable,
+                          trainable && !layer->frozen_);
     default:
         return true;
     }
@@ -194,7 +197,7 @@ void wb_error_add_paths(wb_layer *model) {
     wb_error_add("it has %s", names.used ? names.text : "no arrays");
 }
 
-static void fail_unknown(const char *function, wb_layer *model, const char *path, bool of_layers) {
+void wb_fail_unknown_path(const char *function, wb_layer *model, const char *path, bool of_layers) {
     name_list names = {.visitor = {.array = add_array}};
     if (of_layers) names.visitor = (wb_visitor){.layer = add_layer};
     (void)wb_visit(&names.visitor, model);
@@ -212,7 +215,7 @@ static wb_array **find_slot(const char *function, wb_layer *model, const char *p
     const bool is_there = find_in_layer(model, path, &place) && place.slot;
     *is_state = place.is_state;
     if (is_there) return place.slot;
-    fail_unknown(function, model, path, false);
+    wb_fail_unknown_path(function, model, path, false);
     return NULL;
 }
 
@@ -240,7 +243,7 @@ wb_layer *wb_get_layer(wb_layer *model, const char *path) {
     if (!path) return wb_fail_argument_null("wb_get_layer", "the path");
     found place = {.slot = NULL};
     if (find_in_layer(model, path, &place) && place.layer) return place.layer;
-    fail_unknown("wb_get_layer", model, path, true);
+    wb_fail_unknown_path("wb_get_layer", model, path, true);
     return NULL;
 }
 

@@ -166,7 +166,7 @@ static wb_layer *copy_values(const wb_layer *layer) {
     char *bytes = (char *)copy + sizeof *copy;
     const size_t count = layer_class->size_bytes - sizeof *copy;
     memcpy(bytes, (const char *)layer + sizeof *layer, count);
-    copy->mode_ = layer->mode_;
+    copy->mode_ = layer->mode_, copy->frozen_ = layer->frozen_;
     empty_fields(copy);
     if (!layer_class->copied || layer_class->copied(copy)) return copy;
     memset(bytes, 0, count); /* nothing that is the original's is released with it */

@@ -2,15 +2,6 @@
 #include "layers/layer.h"
 #include "optimise/optimiser.h"
 
-bool wb_path_matches(const char *pattern, const char *path) {
-    for (; *pattern && *pattern != '*'; pattern++, path++)
-        if (*pattern != *path) return false;
-    if (!*pattern) return !*path || *path == '.';
-    for (; *path; path++)
-        if (wb_path_matches(pattern + 1, path)) return true;
-    return wb_path_matches(pattern + 1, path);
-}
-
 typedef struct marker {
     wb_visitor visitor;
     wb_optimiser *optimiser;

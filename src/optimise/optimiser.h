@@ -154,9 +154,6 @@ static inline const wb_rule *wb_group_rule(const wb_optimiser *o, const wb_tie_g
     return &o->cohorts[group->cohort].rule;
 }
 
-/* True if the path is the pattern, or begins with the pattern and a dot; * matches any letters. */
-bool wb_path_matches(const char *pattern, const char *path);
-
 /* True if the pattern matches a trainable array of the model. */
 bool wb_path_is_there(wb_layer *model, const char *pattern);
 /* Copies the settings of a rule with the same rows into all of the optimiser's rules. */

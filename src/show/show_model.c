@@ -123,23 +123,23 @@ static void print_array_line(wb_text *out, int depth, const char *name, wb_array
     print_line(out, depth, name, text, &counts, "");
 }
 
-static void print_list(wb_text *out, int depth, const wb_layer_list *list) {
+static void print_list(wb_text *out, int depth, const wb_layer_list *list, bool trainable) {
     for (int64_t i = 0; i < list->count; i++) {
         const wb_layer_item *item = &list->items[i];
         if (item->layer) print_layer(out, depth, item->name, item->layer);
-        if (item->array) print_array_line(out, depth, item->name, item->array, true);
+        if (item->array) print_array_line(out, depth, item->name, item->array, trainable);
     }
 }
 
 static void print_field(wb_text *out, int depth, wb_layer *layer, const wb_field *field) {
     if (field->kind == WB_FIELD_LIST) {
-        print_list(out, depth, wb_field_list(layer, field));
+        print_list(out, depth, wb_field_list(layer, field), !layer->frozen_);
     } else if (field->kind == WB_FIELD_CHILD) {
         wb_layer *child = *wb_field_child(layer, field);
         if (child) print_layer(out, depth, field->positional ? NULL : field->name, child);
     } else if (wb_field_is_array(field)) {
         wb_array *x = *wb_field_array(layer, field);
-        if (x) print_array_line(out, depth, field->name, x, field->trainable);
+        if (x) print_array_line(out, depth, field->name, x, field->trainable && !layer->frozen_);
     }
 }
 
