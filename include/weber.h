@@ -16,6 +16,7 @@
  *     losses.h        losses                            context.h       contexts of threads
  *     language.h      known models of language          text.h          texts into tokens
  *     vision.h        known models of images            images.h        pictures from files
+ *     lora.h          adapters of low rank
  *
  * From C++ (17 or later): macros that take settings or lists, such as wb_dense and wb_chain, are
  * for C (those with settings work in C++20, too: weber/desc.h). Each of them calls a function whose
@@ -45,6 +46,7 @@
 #include "weber/initialisers.h"
 #include "weber/language.h"
 #include "weber/layers.h"
+#include "weber/lora.h"
 #include "weber/losses.h"
 #include "weber/metrics.h"
 #include "weber/model.h"

@@ -209,6 +209,7 @@ typedef struct wb_field {
     /* of a CHILD: wb_layer_complete takes it over, as a chain takes over its layers */
     bool counted;
     const wb_layer_class *part; /* of a CHILD that the layer makes itself: its class; not written */
+    bool optional;              /* of such a CHILD: may be NULL; in files it is there, or not */
 
     /* Flux's struct, whose fields have the order of this table. */
     const char *flux; /* the field's name in Flux; NULL: as here */

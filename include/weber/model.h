@@ -78,8 +78,8 @@ WB_API wb_status wb_auto_mode(wb_layer *model);
  * characters ("*.norm1"); NULL: all. Copies of a layer are as it is, files do not have it. An
  * optimiser that exists already follows at its next step; one that is made later keeps nothing for
  * what is not trainable. A frozen layer keeps its numbers: an array that is in a trainable layer,
- * too, is trained there alone, and the two are no longer tied. To freeze single arrays, or only for some steps: wb_freeze
- * (weber/optimise.h). Fails with WB_ERROR_ARGUMENT if no layer has the path.
+ * too, is trained there alone, and the two are no longer tied. To freeze single arrays, or only for
+ * some steps: wb_freeze (weber/optimise.h). Fails with WB_ERROR_ARGUMENT if no layer has the path.
  *
  *     wb_set_trainable(model, NULL, false);           // all but ...
  *     wb_set_trainable(model, "layers.9", true);      // ... the new last layer */

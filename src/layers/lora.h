@@ -2,23 +2,35 @@
 #ifndef WB_LAYERS_LORA_H
 #define WB_LAYERS_LORA_H
 
+#include <weber/lora.h>
+
 #include "layers/layer.h"
 
-/* The parts of an adapter, which is a layer of the class wb_lora_class. */
+extern const wb_layer_class wb_lora_class;
+
+/* A layer of that class. */
 typedef struct wb_lora_layer {
     wb_layer layer;
     wb_array *a, *b, *scale; /* (rank, in), (out, rank), a number */
 } wb_lora_layer;
 
-/* An adapter of these arrays, which it holds; NULL with an error. */
-wb_layer *wb_lora_new(wb_array *a, wb_array *b, double scale);
+/* Adapters that a model is to get. Initialise with {0}; end it in any case. */
+typedef struct wb_lora_plan {
+    struct wb_lora_entry {
+        wb_layer *dense, *adapter;
+    } * entries;
+    int64_t count, capacity;
+} wb_lora_plan;
 
+/* Adds an adapter for the Dense layer; false with an error if the sizes do not fit. */
+bool wb_lora_plan_add(wb_lora_plan *plan, wb_layer *dense, wb_array *a, wb_array *b, double scale);
+/* With commit, the layers get their adapters instead of those that they have, and all else in the
+ * model is frozen. */
+void wb_lora_plan_end(wb_lora_plan *plan, wb_layer *model, bool commit);
+
+/* The adapter of a layer; NULL: it has none, or is no Dense. */
+wb_lora_layer *wb_lora_of(wb_layer *layer);
 /* The place of a Dense layer's adapter; NULL if the layer is no Dense. */
 wb_layer **wb_dense_adapter(wb_layer *layer);
-/* Gives a Dense layer this adapter, or, with NULL, none; an earlier one is released. */
-void wb_dense_adapt(wb_layer *dense, wb_layer *adapter);
-
-/* All parameters of the model but those of adapters are frozen. */
-wb_status wb_lora_freeze(wb_layer *model);
 
 #endif

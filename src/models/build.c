@@ -338,7 +338,7 @@ static bool read_child(const wb_part *p, wb_layer *layer, const wb_field *f, con
     bool wanted;
     if (!is_wanted(p, layer, f, &wanted)) return false;
     if (!wanted || (term ? term->kind == WB_TERM_BOOL : !f->part && is_absent(p, f))) return true;
-    if (f->part && wb_part_is_new(p)) return true;
+    if (f->part && (wb_part_is_new(p) || (f->optional && is_absent(p, f)))) return true;
     if (f->part && !part.record && !has_arrays(f->part)) return true;
     if (f->part && !part.record)
         return wb_part_fail(p, WB_ERROR_FORMAT, "it needs %s, which the file does not have",

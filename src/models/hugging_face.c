@@ -73,17 +73,37 @@ bool wb_config_positions(wb_language_model *m) {
            wb_refuse_setting(m, type, "another position_embedding_type than absolute");
 }
 
+/* Opens the folder's files; false with an error. Close them in any case. */
+static bool open_folder(wb_language_model *m, wb_file **config) {
+    char *path = wb_path_in(m->path, strlen(m->path), "config.json");
+    m->config = *config = path ? wb_json_open(path, &m->settings) : NULL;
+    wb_release(path);
+    if (*config && find_architecture(m) && wb_take_settings(m)) m->weights = wb_open(m->path);
+    return m->weights != NULL;
+}
+
 wb_layer *wb_hugging_face_model(const char *folder) {
     wb_language_model m = {.path = folder};
-    char *path = wb_path_in(folder, strlen(folder), "config.json");
-    wb_file *config = path ? wb_json_open(path, &m.settings) : NULL;
-    wb_release(path);
-    m.config = config;
-    if (config && find_architecture(&m) && wb_take_settings(&m)) m.weights = wb_open(folder);
-    wb_layer *model = m.weights ? wb_make_language_model(&m) : NULL;
+    wb_file *config;
+    wb_layer *model = open_folder(&m, &config) ? wb_make_language_model(&m) : NULL;
     wb_text_release(&m.table);
     wb_free(m.weights), wb_free(config);
     return model;
+}
+
+const wb_record *wb_hugging_face_names(const char *folder, wb_file **weights, const char **own,
+                                       const char **wanted) {
+    wb_language_model m = {.path = folder};
+    wb_file *config;
+    const wb_record *names = open_folder(&m, &config) ? wb_language_names(&m) : NULL;
+    wb_text_release(&m.table);
+    wb_free(config);
+    *weights = m.weights, *own = m.prefix;
+    if (names)
+        *wanted = m.architecture->has_head || m.architecture->lost
+                      ? m.architecture->family->prefixes[0]
+                      : "";
+    return names;
 }
 
 /* ---- the end of texts ---- */

@@ -265,6 +265,12 @@ static bool load(wb_language_model *m, wb_layer *model) {
     return wb_load_source(&source, &(wb_load_desc){.model = model}) == WB_OK;
 }
 
+const wb_record *wb_language_names(wb_language_model *m) {
+    return find_embedding(m) && make_table(m)
+               ? wb_rename(m->weights, m->weights->root, m->table.data)
+               : NULL;
+}
+
 wb_layer *wb_make_language_model(wb_language_model *m) {
     const wb_family *f = m->architecture->family;
     if (!find_embedding(m) || !has_room(m)) return NULL;

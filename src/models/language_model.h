@@ -28,6 +28,8 @@ bool wb_find_architecture(wb_language_model *m, const wb_architecture *rows, int
 bool wb_take_settings(wb_language_model *m);
 /* The model, with the weights; NULL with an error. */
 wb_layer *wb_make_language_model(wb_language_model *m);
+/* The weights under Weber's paths; NULL with an error. */
+const wb_record *wb_language_names(wb_language_model *m);
 
 /* ---- settings ---- */
 

@@ -85,8 +85,9 @@ const wb_field *wb_class_field(const wb_layer_class *k, const char *name) {
 }
 
 /* True for fields that only older versions of Flux had, or that Flux never had: those with a
- * setting that is not a field of Flux's struct. */
+ * setting that is not a field of Flux's struct, and optional ones that are not there. */
 static bool is_left_out(const wb_layer *layer, const wb_field *field) {
+    if (field->optional) return !*wb_field_child(layer, field);
     const wb_field *presence = wb_field_presence(layer->class_, field);
     return presence && presence->usual == 0 && presence->text_only && wb_is_without(layer, field);
 }

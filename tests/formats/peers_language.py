@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -73,6 +74,32 @@ def check_random(folder):
     return len(models())
 
 
+def check_adapters(folder):
+    """PEFT's adapters, merged by Weber; and those that the example trains, loaded by PEFT."""
+    targets = {"llama": ["q_proj", "v_proj", "down_proj"], "gpt2": ["c_attn", "c_proj", "c_fc"], "bert": ["query", "value"],
+               "qwen2-body": ["k_proj", "o_proj"]}
+    x = np.random.default_rng(1).integers(0, 60, (2, 9))
+    for name, modules in targets.items():
+        base = AUTO[name].from_pretrained(folder / name)
+        config = peft.LoraConfig(r=3, lora_alpha=5, target_modules=modules, use_rslora=name == "llama", fan_in_fan_out=name == "gpt2")
+        model = peft.get_peft_model(base, config).eval()
+        for parameter in model.parameters():
+            parameter.data += torch.randn_like(parameter) * 0.1 * parameter.requires_grad
+        model.save_pretrained(folder / f"{name}-adapter", safe_serialization=name != "bert")
+        np.savez(folder / "io.npz", x=x.astype("int32"), y=results(model, x))
+        run("convert", folder / name, folder / "ours.npz", "--model", f"--lora={folder / (name + '-adapter')}", f"--check={folder / 'io.npz'}")
+    example = subprocess.run([BUILD / "examples" / "32_lora", folder / "llama", __file__, folder / "trained"], capture_output=True, text=True)
+    if example.returncode:
+        sys.exit(f"32_lora: {example.stderr or example.stdout}")
+    model = peft.PeftModel.from_pretrained(AUTO["llama"].from_pretrained(folder / "llama"), folder / "trained").eval()
+    plain = results(AUTO["llama"].from_pretrained(folder / "llama"), x)
+    trained = results(model, x)
+    if np.abs(trained - plain).max() < 1e-2:
+        sys.exit("what 32_lora trained changes nothing in PEFT")
+    np.savez(folder / "io.npz", x=x.astype("int32"), y=trained)
+    run("convert", folder / "llama", folder / "ours.npz", "--model", f"--lora={folder / 'trained'}", f"--check={folder / 'io.npz'}")
+
+
 def check_generate(folder):
     """The likeliest tokens are the same ones."""
     place, text = folder / "llama", "hello world"
@@ -109,14 +136,19 @@ BUILD = Path(sys.argv[1]).resolve()
 os.environ["HF_HUB_OFFLINE"] = "1"
 language_packages.ensure()
 import numpy as np  # noqa: E402
+import peft  # noqa: E402
 import tokenizers  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
+AUTO = {"llama": transformers.LlamaForCausalLM, "gpt2": transformers.GPT2LMHeadModel, "bert": transformers.BertModel,
+        "qwen2-body": transformers.Qwen2Model}
+warnings.simplefilter("ignore")
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 with tempfile.TemporaryDirectory() as name:
     count = check_random(Path(name))
     check_generate(Path(name))
+    check_adapters(Path(name))
     check_published(Path(name))
 print(f"transformers {transformers.__version__}: {count} models of random weights and a published one agree")

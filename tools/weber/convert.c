@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weber/lora.h>
 #include <weber/state.h>
 
 #include "tool.h"
@@ -48,6 +49,7 @@ static const char help[] =
     "and the form that\n"
     "                    they have in FILE, a .pt or .safetensors of PyTorch's, for "
     "load_state_dict\n"
+    "  --lora=FOLDER     with --model: low-rank adapters (PEFT's folder) are added to the weights\n"
     "  --check=FILE      for a model: FILE (.npz) has an input x (or x1, x2) and the result y, as "
     "PyTorch gave them in\n"
     "                    eval mode; the largest difference is printed, and without agreement OUT "
@@ -112,7 +114,7 @@ static int convert(const char *from, const char *to, const char *table) {
 
 /* What the command line says of a model. */
 typedef struct request {
-    const char *key, *structure, *table, *library, *check;
+    const char *key, *structure, *table, *library, *check, *lora;
 } request;
 
 static void print_table(const char *from, const request *r, wb_layer *model, const char *rename) {
@@ -153,7 +155,8 @@ static int convert_model(const char *from, const char *to, const request *r) {
     char *rename = r->table ? read_text(r->table) : NULL;
     if (r->table && !rename) return 1;
     wb_layer *model = build(from, r, rename);
-    const bool good = model && (!r->check || tool_check(r->check, model));
+    if (model && r->lora && wb_lora_load(r->lora, model) == WB_OK) (void)wb_lora_merge(model);
+    const bool good = model && !wb_failed() && (!r->check || tool_check(r->check, model));
     if (good) (void)wb_save_named(to, {r->key ? r->key : "model", model});
     wb_free(model);
     free(rename);
@@ -179,6 +182,7 @@ int tool_convert(int count, char **arguments) {
                                             {"from", required_argument, NULL, 'f'},
                                             {"like", required_argument, NULL, 'l'},
                                             {"check", required_argument, NULL, 'c'},
+                                            {"lora", required_argument, NULL, 'a'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     request r = {.key = NULL};
@@ -189,6 +193,7 @@ int tool_convert(int count, char **arguments) {
         if (letter == 's') r.structure = optarg;
         if (letter == 'f') r.library = optarg;
         if (letter == 'c') r.check = optarg;
+        if (letter == 'a') r.lora = optarg;
         if (letter == 'l') like = optarg;
         if (letter == 'm') r.key = optarg ? optarg : "model";
     }
@@ -198,6 +203,8 @@ int tool_convert(int count, char **arguments) {
         return tool_wrong(help, "convert: --rename and --model exclude each other");
     if (r.check && !r.key && !r.structure)
         return tool_wrong(help, "convert: --check needs --model or --structure");
+    if (r.lora && !r.key && !r.structure)
+        return tool_wrong(help, "convert: --lora needs --model or --structure");
     if (r.library && !r.structure)
         return tool_wrong(help, "convert: --from needs --structure, the layers of the model");
     if (like && (r.table || r.key || r.structure))

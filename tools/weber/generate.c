@@ -20,6 +20,7 @@ static const char help[] =
     "  --top-k=N         of the N likeliest tokens alone (default: of all)\n"
     "  --top-p=X         of the likeliest that together have the probability X (default 1)\n"
     "  --repetition=X    makes tokens that the text has less likely, above 1 (default 1)\n"
+    "  --lora=FOLDER     low-rank adapters for the model, in a folder of Hugging Face's PEFT\n"
     "  --seed=N          other numbers, other texts (default 0)\n"
     "  --device=NAME     where to compute: CPU, OpenCL, OpenCL:1, ... (default: a GPU, else the "
     "CPU)\n"
@@ -28,7 +29,7 @@ static const char help[] =
     "Exit status: 0, 1 after an error, 2 for a command line that is not understood.\n";
 
 typedef struct settings {
-    const char *folder, *text, *device;
+    const char *folder, *text, *device, *lora;
     int64_t tokens, top_k, seed;
     double temperature, top_p, repetition;
 } settings;
@@ -118,10 +119,11 @@ static wb_tokenizer *open_tokenizer(const char *model) {
 static int run(const settings *s) {
     wb_tokenizer *tokenizer = open_tokenizer(s->folder);
     wb_layer *model = tokenizer ? wb_load_model(s->folder, NULL) : NULL;
+    if (model && s->lora && wb_lora_load(s->lora, model) == WB_OK) (void)wb_lora_merge(model);
     const wb_device *device = s->device ? wb_get_device_named(s->device) : wb_get_device();
     wb_seed((uint64_t)s->seed);
-    const bool is_there =
-        model && device && (wb_device_of(model) == device || wb_move(device, model) == WB_OK);
+    const bool is_there = model && !wb_failed() && device &&
+                          (wb_device_of(model) == device || wb_move(device, model) == WB_OK);
     const bool good = is_there && generate(s, model, tokenizer);
     wb_free(model), wb_free(tokenizer);
     static const char *const words[][2] = {{"wb_generate: top_p", "--top-p"},
@@ -154,6 +156,7 @@ int tool_generate(int count, char **arguments) {
                                             {"top-k", required_argument, NULL, 'k'},
                                             {"top-p", required_argument, NULL, 'p'},
                                             {"repetition", required_argument, NULL, 'r'},
+                                            {"lora", required_argument, NULL, 'l'},
                                             {"seed", required_argument, NULL, 's'},
                                             {"device", required_argument, NULL, 'd'},
                                             {"help", no_argument, NULL, 'h'},
@@ -170,6 +173,7 @@ int tool_generate(int count, char **arguments) {
         if (letter == 'p') good = read_real(optarg, &s.top_p);
         if (letter == 'r') good = read_real(optarg, &s.repetition);
         if (letter == 'd') s.device = optarg;
+        if (letter == 'l') s.lora = optarg;
         if (!good)
             return tool_wrong(help, "generate: --%s takes %s, got \"%s\"", options[place].name,
                               letter == 's'                    ? "a whole number"
