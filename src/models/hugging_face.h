@@ -9,8 +9,8 @@
 wb_layer *wb_hugging_face_model(const char *folder);
 
 /* The folder's weights under Weber's paths; each record's origin is its name in the files, which
- * are opened as *weights. *own: the prefix of those names; *wanted: that of the names of the folder's
- * modules, which files may lack. */
+ * are opened as *weights. *own: the prefix of those names; *wanted: that of the modules, which
+ * files may lack. */
 const wb_record *wb_hugging_face_names(const char *folder, wb_file **weights, const char **own,
                                        const char **wanted);
 
