@@ -90,6 +90,7 @@ typedef struct wb_torch {
     const char **taken;    /* places of the model that they fill */
     int64_t taken_count, taken_capacity;
     bool is_ordered;    /* the file keeps the order of the state_dict */
+    bool told_by_names; /* of a misfit: the search by names came further than that by the order */
     bool ties_are_once; /* an array in two places of the model is in the file once */
     wb_torch_node *model, *modules;
     wb_torch_node **units; /* of the file */

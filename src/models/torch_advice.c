@@ -47,7 +47,7 @@ static const char *name_of(const wb_torch_node *module) {
 /* "module 4 of the file, classifier," */
 static void put_module(wb_text *text, const wb_torch *t, int64_t step,
                        const wb_torch_node *module) {
-    if (t->is_ordered)
+    if (t->is_ordered && !t->told_by_names)
         wb_text_add(text, "module %lld of the file, %s,", (long long)step + 1, name_of(module));
     else
         wb_text_add(text, "the file's module %s", name_of(module));

@@ -302,12 +302,24 @@ static outcome try_layer(search *s, wb_torch_node *layer, int64_t begin, int64_t
     return found ? ONE : NONE;
 }
 
-static void note_best(search *s, int64_t begin, int64_t middle, int64_t end) {
+/* Of the modules from begin to end the one whose name is most like the layer's; NULL: none. */
+static wb_torch_node *likeliest(const search *s, const wb_torch_node *layer, int64_t begin,
+                                int64_t end, const wb_torch_node *open) {
+    wb_torch_node *found = begin < end ? s->candidates.items[begin] : NULL;
+    for (int64_t i = begin + 1; layer && i < end; i++) {
+        wb_torch_node *module = s->candidates.items[i];
+        if (rank(layer, module, open) > rank(layer, found, open)) found = module;
+    }
+    return found;
+}
+
+static void note_best(search *s, int64_t begin, int64_t middle, int64_t end,
+                      const wb_torch_node *open) {
     if (s->step < s->best) return;
     if (s->step == s->best && (s->best_next.layer || s->best_next.module)) return;
+    wb_torch_node *layer = begin < middle ? s->candidates.items[begin] : NULL;
     s->best = s->step;
-    s->best_next = (wb_torch_pair){begin < middle ? s->candidates.items[begin] : NULL,
-                                   middle < end ? s->candidates.items[middle] : NULL};
+    s->best_next = (wb_torch_pair){layer, likeliest(s, layer, middle, end, open)};
 }
 
 static outcome finish(search *s) {
@@ -331,7 +343,7 @@ static outcome go_on(search *s) {
     const int64_t end = s->candidates.count;
     s->tries += (end - middle) * (middle - begin) + 1;
     outcome result = good && s->tries < MOST_TRIES ? NONE : FAILED;
-    if (good) note_best(s, begin, middle, end);
+    if (good) note_best(s, begin, middle, end, open);
     for (int64_t i = begin; result == NONE && i < middle; i++)
         result = try_layer(s, s->candidates.items[i], middle, end, open);
     s->candidates.count = begin;
@@ -397,7 +409,8 @@ static outcome confirm(search *s, outcome by_order) {
         return result == NONE && differs ? EITHER : result;
     }
     if (result == ONE || result == EITHER || wb_failed()) return result;
-    s->best = ordered.best, s->best_next = ordered.best_next;
+    s->torch->told_by_names = by_order == NONE && s->best > ordered.best;
+    if (!s->torch->told_by_names) s->best = ordered.best, s->best_next = ordered.best_next;
     return by_order == ONE ? result : NONE;
 }
 
@@ -414,6 +427,7 @@ static void explain(const search *s, outcome result) {
 
 const wb_torch_pair *wb_torch_match(wb_torch *t, int64_t *count) {
     search s = {.torch = t};
+    t->told_by_names = false;
     const wb_torch_order order = t->is_ordered ? WB_TORCH_BY_FILE : WB_TORCH_BY_NAMES;
     outcome result = make_room(&s) ? search_by(&s, order) : FAILED;
     if (result != FAILED && t->is_ordered) result = confirm(&s, result);

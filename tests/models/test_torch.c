@@ -164,6 +164,14 @@ static const row rows[] = {
      "cls_token 4 1 1, pos_embed 4 10 1", true, NULL, NULL,
      "layer 2 of the model, PositionEmbedding(5 => 4), layers.2, needs weight (4, 5), but the "
      "file's module pos_embed has pos_embed (4, 10, 1)"},
+    {"a misfit is where names led to, if the order of the file led nowhere",
+     "Chain(PatchEmbedding((2, 2), 1 => 4), ClassToken(4), PositionEmbedding(5 => 4), "
+     "LayerNorm(4))",
+     "class_token 4 1 1, conv_proj.weight 2 2 1 4, conv_proj.bias 4, encoder.pos_embedding 4 10 1, "
+     "encoder.ln.weight 4, encoder.ln.bias 4",
+     false, NULL, NULL,
+     "layer 3 of the model, PositionEmbedding(5 => 4), layers.3, needs weight (4, 5), but the "
+     "file's module encoder.pos_embedding has pos_embedding (4, 10, 1)"},
     {"a tied array is once in the file",
      "Chain(Embedding(7 => 4), Dense(4 => 7; bias=false))\n"
      "layers.2.weight = transpose(layers.1.weight)",
