@@ -221,7 +221,7 @@ class Generator:
             return Argument("axis", "int", "const int dim = py_new_axis(%s, wb_ndim(x_x));" % o, "dim")
         return Argument("axis", "int", "const int dim = py_axis%s;" % (self.axes_of(found) % o), "dim")
 
-    def members_of(self, desc):
+    def members_of(self, desc, makes_layer):
         rows = []
         for m in self.structs[desc]["members"]:
             name, t = m["name"], spell(m["type"])
@@ -235,6 +235,8 @@ class Generator:
                 words = self.enum_names(enum)
                 kind, hint, usual = "CHOICE", "Literal[%s]" % ", ".join(map(quoted, words)), '"%s"' % words[0]
                 words = enum + "_names"
+            elif re.fullmatch(r"char \*\[\d+\]", t):
+                kind, hint, most = "TEXTS", "str | Sequence[str]", int(t[t.index("[") + 1:-1])
             elif list_of and name in tables.PADDINGS:
                 kind, hint, most = "PADDING", "int | Sequence[int]", 3
             elif list_of:
@@ -246,6 +248,8 @@ class Generator:
                 kind, hint, name, usual = "AXIS", "int", "axis", "-1" if usual == "None" else usual
             elif t in MEMBER_KINDS:
                 kind, hint = MEMBER_KINDS[t]
+                if kind == "LAYER" and not makes_layer:
+                    kind = "LAYER_LENT"
                 if kind == "AXES":
                     name = "axis"
             else:
@@ -265,7 +269,7 @@ class Generator:
             return self.emit_reduction(f, name, reduction)
         if f["name"] in tables.TURNED or f["name"] in tables.WRAPPED:
             name = "_" + (f["name"][3:].removesuffix("_make") if returns == "wb_layer *" else name)
-        members = self.members_of(desc) if desc else []
+        members = self.members_of(desc, returns == "wb_layer *") if desc else []
         star = any(a.name.startswith("*") for a in arguments)
         if star and arguments[-1].name != "*layers":
             raise Unknown("layers before another argument")

@@ -508,6 +508,19 @@ static void fill_reals(double *numbers, const py_member *m, PyObject *o) {
     }
 }
 
+static void fill_texts(const char **texts, const py_member *m, PyObject *o) {
+    const bool is_list = PyList_Check(o);
+    if (!is_list && !PyTuple_Check(o)) {
+        texts[0] = py_text(o);
+        return;
+    }
+    const Py_ssize_t n = is_list ? PyList_Size(o) : PyTuple_Size(o);
+    if (n > m->most)
+        PyErr_Format(PyExc_ValueError, "%s has at most %d texts, got %zd", m->name, m->most, n);
+    for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++)
+        texts[i] = py_text(is_list ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i));
+}
+
 static unsigned axis_bits(PyObject *o) {
     const py_list list = py_axes(o);
     unsigned bits = 0;
@@ -528,6 +541,9 @@ static void fill(void *at, const py_member *m, PyObject *o) {
     case PY_LAYER:
         *(wb_layer **)at = py_layer_reference(o);
         break;
+    case PY_LAYER_LENT:
+        *(wb_layer **)at = py_layer(o);
+        break;
     case PY_REAL:
         *(double *)at = py_real(o);
         break;
@@ -545,6 +561,9 @@ static void fill(void *at, const py_member *m, PyObject *o) {
         break;
     case PY_TEXT:
         *(const char **)at = py_text(o);
+        break;
+    case PY_TEXTS:
+        fill_texts(at, m, o);
         break;
     case PY_DTYPE:
         *(wb_dtype *)at = py_dtype(o);

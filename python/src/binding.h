@@ -211,13 +211,15 @@ py_layer_list py_layers(PyObject *o); /* with a reference to each */
 
 typedef enum py_kind {
     PY_ARRAY,
-    PY_LAYER,
+    PY_LAYER, /* a reference, which the function takes over */
+    PY_LAYER_LENT,
     PY_REAL,
     PY_INT64,
     PY_INT,
     PY_UINT64,
     PY_BOOL,
     PY_TEXT,
+    PY_TEXTS, /* one, or a list or tuple, which owns them */
     PY_DTYPE,
     PY_ACTIVATION,
     PY_INIT,

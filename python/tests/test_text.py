@@ -91,3 +91,27 @@ def test_generate_says_what_is_wrong():
     with pytest.raises(ZeroDivisionError):
         wb.generate(model, [1], 9, each=lambda token: 1 / 0)
     assert len(wb.generate(model, [1], 9)) == 9
+
+
+def test_lora(tmp_path):
+    wb.seed(1)
+    model = wb.llama(vocabulary=20, features=8, layers=2, heads=2, hidden=12)
+    x = np.arange(6, dtype="int32").reshape(1, 6)
+    before = np.asarray(model(x))
+    wb.lora(model, rank=2, alpha=4, targets=["*.q_proj", "*.k_proj"])
+    assert wb.parameter_count(model) == 2 * 2 * 2 * (8 + 8)
+    model["layers.2.attention.q_proj.adapter.b"] = wb.ones((2, 8))
+    after = np.asarray(model(x))
+    assert np.abs(after - before).max() > 1e-3
+    wb.lora_save(str(tmp_path / "adapter"), model)
+    wb.lora_merge(model)
+    np.testing.assert_allclose(np.asarray(model(x)), after, atol=1e-5)
+    wb.seed(1)
+    again = wb.llama(vocabulary=20, features=8, layers=2, heads=2, hidden=12)
+    wb.lora_load(str(tmp_path / "adapter"), again)
+    np.testing.assert_allclose(np.asarray(again(x)), after, atol=1e-5)
+    wb.lora(wb.Dense(3, 2), targets="*")
+    with pytest.raises(TypeError):
+        wb.lora(again, targets=[3])
+    with pytest.raises(ValueError, match="at most 16 texts"):
+        wb.lora(again, targets=["*"] * 17)

@@ -36,7 +36,7 @@ LAYER = {
     "train": "nothing: train_step, withgradient and train set training mode; weber.train_mode(m) fixes it", "eval": "nothing: a call is in test mode outside of train_step, withgradient and train; weber.test_mode(m) fixes it",
     "state_dict": "m.parameters(all=True), or weber.save(path, m)", "load_state_dict": "weber.load(path, m), or m[path] = x", "named_parameters": "m.parameters().items()", "named_modules": "m.modules().items()", "children": "list(m), or m.modules()",
     "zero_grad": "nothing: gradients are results of withgradient", "apply": "weber.map_model(f, m)", "double": "m.to(weber.float64)", "half": "m.to(weber.float16)", "float": "m.to(weber.float32)", "cuda": "m.to('CUDA')", "cpu": "m.to('CPU')",
-    "requires_grad_": "weber.freeze(optimiser, path), weber.thaw(optimiser, path)", "add_module": "self.name = layer in a weber.Module", "register_buffer": "self.name = weber.State(x)", "register_parameter": "self.name = weber.Parameter(x)", "num_parameters": "weber.parameter_count(m)",
+    "requires_grad_": "weber.set_trainable(model, path, False), weber.freeze(optimiser, path)", "add_module": "self.name = layer in a weber.Module", "register_buffer": "self.name = weber.State(x)", "register_parameter": "self.name = weber.Parameter(x)", "num_parameters": "weber.parameter_count(m)",
     "summary": "weber.summary(m, (1, 3, 32, 32))", "append": "weber.Chain(*m, layer)", "step": "train_step(loss, model, optimiser, x, y), or update(optimiser, model, gradients)",
 }
 OPTIMISER = {
