@@ -109,6 +109,10 @@ static void name_type(parser *p, const char *text, size_t length) {
 static void parse_type(parser *p, const char *text, size_t length) {
     p->type = -1;
     name_type(p, text, length);
+    if (length > 2 && text[1] == 'c') {
+        const size_t end = strlen(p->name);
+        (void)snprintf(p->name + end, sizeof p->name - end, " (complex)");
+    }
     if (length != 3 || !strchr("<>|=", *text)) return;
     for (int i = 0; i < TYPES; i++)
         if (memcmp(types[i].code, text + 1, 2) == 0) p->type = i;
@@ -352,7 +356,7 @@ size_t wb_npy_header(const wb_record *record, char header[WB_NPY_MOST_HEADER], c
     const wb_flat_array array = wb_flat_array_of(record);
     const char *what = wb_npy_refuses(record);
     if (what) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.200s\" is %s, which NumPy's files cannot hold",
+        (void)wb_fail(WB_ERROR_ARGUMENT, "%s: \"%.200s\" is %s, which cannot be written as NumPy's",
                       path, name, what);
         return 0;
     }

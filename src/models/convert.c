@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "formats/flat.h"
 #include "formats/format.h"
 #include "layers/layer.h"
 #include "models/flux.h"
@@ -142,6 +143,16 @@ static bool is_table(wb_record *record, void *context) {
            record->kind == WB_RECORD_STRUCT;
 }
 
+/* A lone array under the name that numpy.savez gives it. */
+static wb_record *with_name(wb_file *file, wb_record *root) {
+    if (!wb_record_has_data(root)) return root;
+    wb_record *map = wb_record_new(&file->arena, WB_RECORD_MAP);
+    if (!map || !wb_record_room(&file->arena, map, 1, true)) return NULL;
+    map->names[0] = wb_arena_text(&file->arena, "arr_0", strlen("arr_0"));
+    map->children[0] = root, map->count = 1;
+    return map->names[0] ? map : NULL;
+}
+
 /* True for maps with nothing but empty maps in them. */
 static bool is_empty(wb_record *root) { return wb_record_walk(root, is_table, NULL); }
 
@@ -155,12 +166,14 @@ static wb_status convert(wb_file *file, const wb_format *format, const char *to,
     (void)wb_record_walk(file->root, unwrap, NULL);
     const bool had_arrays = wb_record_arrays(file->root) > 0;
     wb_record *root = rename ? wb_rename(file, file->root, rename) : file->root;
+    root = root ? with_name(file, root) : NULL;
     if (!root || !wb_record_walk(root, make_array, &c)) return wb_error_status();
     const bool had_some = !is_empty(root);
     if (!leave_out(file, format, root, &out)) return wb_error_status();
     if (had_some && is_empty(root))
-        return wb_fail(WB_ERROR_UNSUPPORTED, "%s: %s can hold none of the file's values: %s", to,
-                       format->name, *out.text ? out.text : "there are no arrays");
+        return wb_fail(WB_ERROR_UNSUPPORTED,
+                       "%s: none of the file's values can be written as %s: %s", to, format->name,
+                       *out.text ? out.text : "there are no arrays");
     if (had_arrays && !wb_record_arrays(root))
         return wb_fail(WB_ERROR_UNSUPPORTED, "%s: no array is left; %s", to,
                        *out.text ? out.text : "the rename table leaves all of them out");

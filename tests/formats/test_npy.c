@@ -1,4 +1,7 @@
 /* src/formats/npy.c: handmade files for every rule, arrays there and back, damage. */
+#include <sys/resource.h>
+#include <sys/stat.h>
+
 #include "formats/npy_maker.h"
 
 #define NPY "test.npy"
@@ -149,7 +152,7 @@ static void all_types_are_read(void **state) {
                 {"<i8", WB_RECORD_ARRAY, WB_I64, 8, ""},
                 {"|u1", WB_RECORD_ARRAY, WB_U8, 1, ""},
                 {"|b1", WB_RECORD_ARRAY, WB_BOOL, 1, ""},
-                {"<c8", WB_RECORD_OPAQUE, 0, 8, "numpy <c8"},
+                {"<c8", WB_RECORD_OPAQUE, 0, 8, "numpy <c8 (complex)"},
                 {"<U12", WB_RECORD_OPAQUE, 0, 48, "numpy <U12"},
                 {"|O", WB_RECORD_OPAQUE, 0, 7, "numpy |O"},
                 {"f4", WB_RECORD_OPAQUE, 0, 4, "numpy f4"},
@@ -302,6 +305,25 @@ static void every_flipped_byte_is_an_error_or_a_tree(void **state) {
     assert_true(every_flipped_byte(NPY, bytes, size) >= 24 * 6);
 }
 
+/* A file without blocks on the disk: reading all of it would take memory. */
+static void large_files_are_mapped(void **state) {
+    (void)state;
+    enum { GIBIBYTE = 1 << 30 };
+    struct rusage before, after;
+    write_npy(1, H("'<f4'", "False", "(268435456,)"), 4);
+    struct stat info;
+    assert_int_equal(stat(test_path, &info), 0);
+    assert_int_equal(truncate(test_path, info.st_size - 4 + GIBIBYTE), 0);
+    assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+    wb_file *file = open_saved();
+    wb_array *x = wb_record_array(file, wb_file_root(file));
+    assert_true(wb_count(x) == GIBIBYTE / 4 && wb_at(x, GIBIBYTE / 4 - 1) == 0);
+    wb_free(file);
+    assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+    assert_true(after.ru_maxrss - before.ru_maxrss < (GIBIBYTE >> 10) / 4);
+    assert_int_equal(unlink(test_path), 0);
+}
+
 int main(void) {
     static test_list tests;
     const struct CMUnitTest others[] = {
@@ -314,6 +336,7 @@ int main(void) {
         TEST(random_arrays_come_back),
         TEST(headers_are_written_as_numpy_does),
         TEST(only_one_array_fits),
+        TEST(large_files_are_mapped),
         TEST(every_truncation_is_noticed),
         TEST(every_flipped_byte_is_an_error_or_a_tree),
     };

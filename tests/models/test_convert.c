@@ -102,8 +102,22 @@ static void nothing_at_all_is_an_error(void **state) {
     (void)state;
     const char *from = write_bson("{a: 1, b: {c: 'x'}}");
     assert_int_equal(wb_convert(from, path_of("o.safetensors")), WB_ERROR_UNSUPPORTED);
-    assert_error(WB_ERROR_UNSUPPORTED, "o.safetensors: safetensors can hold none of the file's "
-                                       "values: a (an integer), b.c (a text)");
+    assert_error(WB_ERROR_UNSUPPORTED, "o.safetensors: none of the file's values can be written as "
+                                       "safetensors: a (an integer), b.c (a text)");
+}
+
+static void a_lone_array_gets_the_name_of_numpy_savez(void **state) {
+    (void)state;
+    static const char *const names[] = {"lone.npz", "lone.safetensors", "lone.bson"};
+    const float values[] = {1, 2, 3};
+    assert_int_equal(wb_save(path_of("lone.npy"), wb_from(WB_F32, values, 3)), WB_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(wb_convert(path_of("lone.npy"), path_of(names[i])), WB_OK);
+        wb_file *file = wb_open(path_of(names[i]));
+        wb_array *x = wb_file_array(file, "arr_0");
+        assert_true(wb_at(x, 2) == 3);
+        wb_free(file);
+    }
 }
 
 static void no_array_left_is_an_error(void **state) {
@@ -252,7 +266,7 @@ static void types_that_weber_lacks_are_named(void **state) {
     wb_free(model);
     assert_int_equal(wb_convert(path_of("f8.safetensors"), path_of("f8.npz")),
                      WB_ERROR_UNSUPPORTED);
-    assert_error(WB_ERROR_UNSUPPORTED, "npz can hold none of the file's values: ");
+    assert_error(WB_ERROR_UNSUPPORTED, "none of the file's values can be written as npz: ");
 }
 
 static void sizes_that_are_turned_name_transpose(void **state) {
@@ -359,6 +373,7 @@ int main(void) {
         TEST(a_prefix_of_all_names_is_told),
         TEST(names_of_pytorch_are_told),
         TEST(hdf5_may_have_a_user_block),
+        TEST(a_lone_array_gets_the_name_of_numpy_savez),
         TEST(no_array_left_is_an_error),
         TEST(bf16_becomes_f32_in_bson),
         TEST(parameters_are_loaded_in_order),
