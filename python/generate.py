@@ -254,6 +254,8 @@ class Generator:
                     name = "axis"
             else:
                 continue
+            if (usual or "").startswith("{"):
+                usual = "(%s)" % usual[1:-1]
             if usual in ("INT64_MIN", "NAN") or (usual or "").startswith("WB_"):
                 usual = "None"
             rows.append((kind, most, m["name"], python_name(tables.MEMBERS.get(name, name)), hint, usual, words))

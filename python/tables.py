@@ -61,10 +61,11 @@ WRAPPED = {
 # Members of descs whose values are names of an enum, though C has an int there.
 CHOICES = {
     ("wb_upsample_desc", "mode"): "wb_upsample_mode", ("wb_embedding_bag_desc", "reduction"): "wb_bag_reduction",
-    ("wb_grid_sample_desc", "padding"): "wb_grid_padding",
+    ("wb_grid_sample_desc", "padding"): "wb_grid_padding", ("wb_image_resize_desc", "filter"): "wb_image_filter",
+    ("wb_image_prepare_desc", "filter"): "wb_image_filter",
 }
 # Lists in descs that are not sizes, so that their order stays.
-IN_ORDER = {"at", "counts", "depths"}
+IN_ORDER = {"at", "counts", "depths", "mean", "std"}
 # Paddings: a number is for all dimensions, a list has one for each.
 PADDINGS = {"pad", "pad_more", "outpad", "image"}
 # Members that other names serve better in Python.
@@ -116,6 +117,8 @@ BY_HAND = {
     "wb_tokenizer_load": "Tokenizer", "wb_tokenizer_size": "len(tokenizer)", "wb_tokenizer_id": "Tokenizer.id", "wb_tokenizer_token": "Tokenizer.token",
     "wb_generate_make": "text.c", "wb_encode_make": "Tokenizer.encode", "wb_decode_make": "Tokenizer.decode",
     "wb_gradient_each": "derivatives.c", "wb_log_to": "log.c",
+    "wb_image_folder_open_make": "ImageFolder", "wb_image_folder_count": "len(folder)", "wb_image_folder_path": "ImageFolder.paths",
+    "wb_image_folder_labels": "ImageFolder.labels", "wb_image_folder_class": "ImageFolder.classes", "wb_image_folder_vocabulary": "ImageFolder.classes",
 }
 
 # Not for Python, each with its reason.

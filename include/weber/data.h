@@ -20,6 +20,7 @@
 #define WEBER_DATA_H
 
 #include "device.h"
+#include "images.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -117,7 +118,7 @@ typedef wb_status wb_collate_fn(wb_batch *batch, wb_array *const *const *lists, 
 /* Zero means default. The arrays are kept by the loader and evaluated when it is made. */
 typedef struct wb_loader_desc {
     WB_START_MEMBER;
-    wb_array *x, *y; /* inputs and targets; x is required, except with observe */
+    wb_array *x, *y; /* inputs and targets; x is required, except with observe and images */
     /* more arrays, with names: .more = {{"mask", mask}}; see wb_batch_get */
     wb_named_array more[WB_MORE_ARRAYS];
     int64_t batchsize WB_DEFAULT(1); /* observations per batch */
@@ -164,6 +165,10 @@ typedef struct wb_loader_desc {
      *                   .batchsize = 32, .shuffle = true) */
     wb_observe_fn *observe;
     wb_collate_fn *collate;
+    /* Or the pictures of a folder of classes (weber/images.h), read and prepared for each batch by
+     * .threads threads: x (crop, crop, channels, n) f32 and y (n) i32, the labels. No x, y, more,
+     * getobs or observe is given. What is random in them depends on seed, epoch and place. */
+    const wb_image_folder *images;
 } wb_loader_desc;
 
 /* A loader, released by wb_free at any time. Fails, naming arrays and sizes, if one has no

@@ -48,7 +48,11 @@
 #define WB_DEFAULTS_grid_sample .align_corners = true,
 #define WB_DEFAULTS_groupnorm .affine = true,
 #define WB_DEFAULTS_host_function
+#define WB_DEFAULTS_image_folder .channels = 3, .prepare = WB_NOT_GIVEN_(wb_image_prepare_desc),
+#define WB_DEFAULTS_image_prepare                                                                  \
+    .resize = 256, .crop = 224, .mean = {0.485, 0.456, 0.406}, .std = {0.229, 0.224, 0.225},
 #define WB_DEFAULTS_image_read
+#define WB_DEFAULTS_image_resize
 #define WB_DEFAULTS_instancenorm .momentum = 0.1,
 #define WB_DEFAULTS_lamb .eta = 0.001, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6,
 #define WB_DEFAULTS_layernorm .affine = true, .bias = true,

@@ -10,6 +10,10 @@ static wb_loader_desc describe(const wb_loader *loader) {
     wb_loader_desc desc = loader->desc;
     const bool has_y = desc.y != NULL;
     if (desc.observe) return desc;
+    if (loader->files) {
+        desc.x = desc.y = NULL, desc.getobs = NULL, desc.numobs = 0;
+        return desc;
+    }
     desc.x = loader->sources[0].array;
     if (has_y) desc.y = loader->sources[1].array;
     for (int i = 1 + has_y; i < loader->count; i++)
@@ -18,8 +22,11 @@ static wb_loader_desc describe(const wb_loader *loader) {
     return desc;
 }
 
-static wb_loader *again(const wb_loader *loader, const wb_loader_desc *desc) {
-    wb_loader *made = wb_loader_make(*desc);
+static wb_loader *again(const wb_loader *loader, wb_loader_desc desc) {
+    wb_image_folder *folder = NULL; /* the user's may be gone */
+    if (loader->files && !(desc.images = folder = wb_image_folder_over(loader->files))) return NULL;
+    wb_loader *made = wb_loader_make(desc);
+    wb_free(folder);
     if (!made) return NULL;
     memcpy(made->maps, loader->maps, sizeof made->maps);
     made->map_count = loader->map_count;
@@ -31,7 +38,7 @@ wb_loader *wb_loader_to(const wb_device *device, wb_loader *loader) {
     if (!device) return wb_failed() ? NULL : wb_fail_argument_null("wb_loader_to", "the device");
     wb_loader_desc desc = describe(loader);
     desc.device = device;
-    return again(loader, &desc);
+    return again(loader, desc);
 }
 
 wb_loader *wb_mapobs(void (*f)(wb_batch *batch, void *user), void *user, wb_loader *loader) {
@@ -41,7 +48,7 @@ wb_loader *wb_mapobs(void (*f)(wb_batch *batch, void *user), void *user, wb_load
         return wb_fail_null(WB_ERROR_ARGUMENT, "wb_mapobs: the loader has %d functions already",
                             WB_LOADER_MAPS);
     const wb_loader_desc desc = describe(loader);
-    wb_loader *made = again(loader, &desc);
+    wb_loader *made = again(loader, desc);
     if (!made) return NULL;
     made->maps[made->map_count].fn = f;
     made->maps[made->map_count++].user = user;

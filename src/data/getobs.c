@@ -95,7 +95,7 @@ typedef struct call {
 
 static wb_status call_getobs(void *context) {
     const call *c = context;
-    return c->loader->desc.getobs(c->observation, c->loader->desc.user);
+    return c->loader->desc.getobs(c->observation, c->loader->getobs_user);
 }
 
 static void get_one(work *w, int64_t i) {

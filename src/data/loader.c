@@ -21,6 +21,7 @@ static void loader_free(void *object) {
     for (int i = 0; i < loader->count; i++) wb_buffer_unref(loader->last[i]);
     wb_copy_queue_close(&loader->queue);
     wb_loader_release_sources(loader);
+    wb_image_files_unref(loader->files);
     wb_release(loader->order);
     wb_object_delete(loader, sizeof *loader, "loader");
 }
@@ -110,11 +111,22 @@ static bool take_shard(wb_loader *loader) {
     return true;
 }
 
+/* Releases what a loader that could not be made has so far. */
+static wb_loader *give_up(wb_loader *loader) {
+    wb_loader_release_sources(loader);
+    wb_image_files_unref(loader->files);
+    wb_release(loader->order);
+    wb_object_delete(loader, sizeof *loader, "loader");
+    return NULL;
+}
+
 wb_loader *wb_loader_make(wb_loader_desc desc) {
     if (wb_failed()) return wb_not_run_null("wb_loader_new");
-    if (!wb_loader_check_desc(&desc)) return NULL;
+    if (!wb_check_start("loader", desc.start_)) return NULL;
     wb_loader *loader = wb_object_new(&loader_class, sizeof *loader);
     if (!loader) return NULL;
+    loader->getobs_user = desc.user;
+    if (!wb_pictures_plan(loader, &desc) || !wb_loader_check_desc(&desc)) return give_up(loader);
     (void)wb_claim_owner(&loader->owner);
     wb_loader_start_turns(loader);
     loader->epoch = -1;
@@ -123,12 +135,8 @@ wb_loader *wb_loader_make(wb_loader_desc desc) {
         loader->maps[loader->map_count].fn = desc.map,
         loader->maps[loader->map_count++].user = desc.user;
     if (!take_shard(loader) || !wb_loader_add_sources(loader, &desc) || !plan_epochs(loader) ||
-        !plan_route(loader)) {
-        wb_loader_release_sources(loader);
-        wb_release(loader->order);
-        wb_object_delete(loader, sizeof *loader, "loader");
-        return NULL;
-    }
+        !plan_route(loader))
+        return give_up(loader);
     wb_prefetch_start(&loader->prefetch, wb_slot_fill_ahead, loader, !desc.background);
     return loader;
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "data/prefetch.h"
 #include "device/buffer.h"
+#include "images/folder.h"
 
 enum { WB_LOADER_SOURCES = WB_MORE_ARRAYS + 2, WB_LOADER_MAPS = 8 };
 
@@ -37,8 +38,10 @@ typedef struct wb_loader_turn {
 
 struct wb_loader {
     wb_object object;
-    uint32_t owner;      /* number of the thread that it belongs to */
-    wb_loader_desc desc; /* without the arrays and names, which are in sources */
+    uint32_t owner;        /* number of the thread that it belongs to */
+    wb_loader_desc desc;   /* without the arrays and names, which are in sources */
+    wb_image_files *files; /* with a reference; NULL: the data is not a folder of pictures */
+    void *getobs_user;     /* what desc.getobs is handed */
     wb_loader_source sources[WB_LOADER_SOURCES];
     int count;
     const wb_device *device; /* where batches go */
@@ -133,6 +136,11 @@ wb_array *wb_getobs_pattern(wb_loader *loader, const char *name, wb_array *x);
 /* Lets the function write the observations of a batch. */
 wb_status wb_getobs_all(const wb_loader *loader, const wb_batch_memory *batch);
 
+/* ---- a folder of pictures (pictures.c) ---- */
+
+/* With .images: the loader takes the files, and the desc becomes that of a getobs which reads them.
+ * False with the error recorded. */
+bool wb_pictures_plan(wb_loader *loader, wb_loader_desc *desc);
 /* ---- observations of any size (collate.c) ---- */
 
 /* The batch's x has places; replaces it by what the user's functions make of these, on the loader's

@@ -29,6 +29,12 @@ NOT_CALLED = {
     'wb_setting_unbiased': 'only within the step of a rule',
     'wb_setting_is': 'only within the step of a rule',
     'wb_plot_curves_make': 'starts gnuplot',
+    'wb_image_folder_open_make': 'tests/images/test_folder.c does',
+    'wb_image_folder_count': 'tests/images/test_folder.c does',
+    'wb_image_folder_path': 'tests/images/test_folder.c does',
+    'wb_image_folder_labels': 'tests/images/test_folder.c does',
+    'wb_image_folder_class': 'tests/images/test_folder.c does',
+    'wb_image_folder_vocabulary': 'tests/images/test_folder.c does',
     'wb_tokenizer_load': 'the fuzz target tokenizer does',
     'wb_tokenizer_size': 'the fuzz target tokenizer does',
     'wb_tokenizer_id': 'tests/text/test_tokenizer.c does',
@@ -267,7 +273,7 @@ class Writer:
         target = f's->{member}'
         if (struct, member) == ('wb_attention_desc', 'weights'):
             return [f'    if (calls_gives(c, CALLS_NUMBER)) {target} = calls_results(c, 1);']
-        if (struct, member) == ('wb_distributed_desc', 'devices'):
+        if (struct, member) in (('wb_distributed_desc', 'devices'), ('wb_loader_desc', 'images')):
             return []
         if bare == 'wb_rule':
             return [f'    if (calls_gives(c, CALLS_OBJECT)) {target} = calls_rule(c);']
