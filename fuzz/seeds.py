@@ -5,6 +5,7 @@ import base64
 import gzip
 import json
 import random
+import re
 import struct
 import sys
 import zlib
@@ -188,6 +189,22 @@ class Jld2:
         return self.header([(2, 0, b"\0\0" + b"\xff" * 16), (10, 0, b"\0\0")] + names)
 
 
+def pictures():
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    for depth, colours, channels in [(8, 0, 1), (1, 0, 1), (16, 2, 3), (4, 3, 1), (8, 4, 2), (8, 6, 4)]:
+        for interlaced, width, height in [(0, 11, 6), (1, 1, 1)]:
+            row = b"\0" + bytes((7 * i) % 256 for i in range((width * depth * channels + 7) // 8))
+            header = struct.pack(">IIBBBBB", width, height, depth, colours, 0, 0, interlaced)
+            palette = chunk(b"PLTE", bytes(range(48))) + chunk(b"tRNS", b"\0\x80") if colours == 3 else b""
+            pixels = chunk(b"IDAT", zlib.compress(row * height))
+            yield f"{depth}_{colours}_{interlaced}.png", b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + palette + pixels + chunk(b"IEND", b"")
+    jpegs = (Path(__file__).resolve().parent.parent / "tests/images/jpegs.h").read_text()
+    for name, numbers in re.findall(r"(jpeg_\w+)\[\d+\] = \{([^}]*)\}", jpegs):
+        yield name, bytes(int(number) for number in numbers.split(","))
+
+
 def tokenizers():
     """A file, a zero byte, a text."""
     byte_level = {"type": "ByteLevel", "add_prefix_space": False}
@@ -318,6 +335,8 @@ def files():
         yield f"json/{i}", text.encode()
     for i, (tokenizer, text) in enumerate(tokenizers()):
         yield f"tokenizer/{i}", json.dumps(tokenizer).encode() + b"\0" + text.encode()
+    for name, picture in pictures():
+        yield f"image/{name}", picture
     for i, (config, index) in enumerate(folders()):
         yield f"folder/{i}", json.dumps(config).encode() + b"\0" + json.dumps(index).encode()
     yield "npz/empty", zipped([])
