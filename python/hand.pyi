@@ -141,6 +141,15 @@ class Tokenizer:
     def token(self, id: int) -> str | None: ...
     def __len__(self) -> int: ...
 
+class Pictures:
+    paths: list[str]
+    labels: Array
+    classes: list[str]
+    def __len__(self) -> int: ...
+def ImageFolder(path: Any, channels: int = ..., *, resize: int = ..., crop: int = ..., filter: Literal["bilinear", "bicubic"] = ...,
+                mean: Sequence[float] = ..., std: Sequence[float] = ..., random_crop: bool = ..., flip: float = ...,
+                classes: Sequence[str] | None = ...) -> Pictures: ...
+
 class Rule:
     _made: tuple[str, tuple[Any, ...], tuple[str, ...]]
 

@@ -293,7 +293,8 @@ bool py_is_arrow(PyObject *o);
 wb_array *py_of_arrow(PyObject *o);
 PyObject *py_from_arrow(PyObject *module, PyObject *o);
 
-/* ---- model.c, share.c, log.c, derivatives.c, train.c, data.c, files.c, tools.c, text.c ---- */
+/* ---- model.c, share.c, log.c, derivatives.c, train.c, data.c, files.c, tools.c, text.c, images.c
+ * ---- */
 
 /* The array that a function returns, given to the scope; NULL with the exception kept. Takes over
  * args. */
@@ -312,6 +313,8 @@ void py_tell_log(void);
 bool py_add_files(PyObject *module);
 bool py_add_tools(PyObject *module);
 bool py_add_text(PyObject *module);
+extern PyTypeObject *ImageFolder_type;
+bool py_add_images(PyObject *module);
 
 /* A Layer for a function of Python's: Chain(Dense(2, 3), lambda x: 2 * x). */
 wb_layer *py_function_layer(PyObject *function);

@@ -181,12 +181,12 @@ static PyObject *keep(PyObject *function) {
 static PyObject *loader_new(PyObject *module, PyObject *const *args, Py_ssize_t nargs,
                             PyObject *kwnames) {
     (void)module;
-    enum { ARRAYS, FIRST, MAP = FIRST + MEMBERS, GETOBS, OBSERVE, COLLATE, COUNT };
+    enum { ARRAYS, FIRST, MAP = FIRST + MEMBERS, GETOBS, OBSERVE, COLLATE, IMAGES, COUNT };
     static const char *const more_names[] = {"z0", "z1", "z2", "z3", "z4", "z5"};
     const char *names[COUNT] = {"arrays"};
     for (int i = 0; i < MEMBERS; i++) names[FIRST + i] = members[i].name;
     names[MAP] = "map", names[GETOBS] = "getobs", names[OBSERVE] = "observe";
-    names[COLLATE] = "collate";
+    names[COLLATE] = "collate", names[IMAGES] = "images";
     const py_signature signature = {"DataLoader", names, COUNT, 1, 1};
     PyObject *a[COUNT];
     if (!py_bind(&signature, args, nargs, kwnames, a)) return NULL;
@@ -207,6 +207,7 @@ static PyObject *loader_new(PyObject *module, PyObject *const *args, Py_ssize_t 
             l->calls.bytes[i] = (Py_ssize_t)(wb_count(x) * (int64_t)wb_dtype_size(wb_dtype_of(x)));
     }
     py_fill(&desc, members, MEMBERS, a + FIRST);
+    if (!py_is_none(a[IMAGES])) desc.images = py_handle(a[IMAGES], ImageFolder_type);
     if (PyErr_Occurred()) {
         Py_DECREF((PyObject *)l);
         return py_fail();

@@ -273,8 +273,8 @@ PyMODINIT_FUNC PyInit__weber(void) {
     if (!py_add_errors(m) || !py_add_context(m) || !add_types(m) || !py_add_arguments(m) ||
         !py_add_array(m) || !py_add_model(m) || !py_add_derivatives(m) || !py_add_train(m) ||
         !py_add_data(m) || !py_add_share(m) || !py_add_log(m) || !py_add_files(m) ||
-        !py_add_tools(m) || !py_add_text(m) || !py_add_functions(m, functions) ||
-        !py_add_functions(m, py_generated) ||
+        !py_add_tools(m) || !py_add_text(m) || !py_add_images(m) ||
+        !py_add_functions(m, functions) || !py_add_functions(m, py_generated) ||
         PyModule_AddStringConstant(m, "__version__", WEBER_VERSION) < 0) {
         Py_DECREF(m);
         return NULL;

@@ -284,12 +284,14 @@ def DataLoader(*arrays: Any, batchsize: int = 1, shuffle: bool = False, seed: in
     The first axis counts the observations. map(x, y, ...) changes each batch. Instead of arrays: one object with __len__ and
     __getitem__, whose items are arrays, numbers or tuples of them; collate(xs, ys, ...) makes a batch of lists of items of
     different sizes. Or getobs(place, seed, x, y, ...), called on `threads` threads, writes observation `place` of `numobs` into the
-    memoryviews of bytes x, y, ...; arrays then have one observation each.
+    memoryviews of bytes x, y, ...; arrays then have one observation each. Or an ImageFolder, whose pictures `threads` threads read.
     """
     settings = dict(batchsize=batchsize, shuffle=shuffle, seed=seed, drop_partial=drop_partial, shard=shard, background=background)
     settings |= {k: v for k, v in dict(device=device, map=map, collate=collate).items() if v is not None}
     if getobs is not None:
         return _weber._loader(tuple(array(a) for a in arrays), getobs=getobs, numobs=numobs, threads=threads, **settings)
+    if len(arrays) == 1 and isinstance(arrays[0], _weber.Pictures):
+        return _weber._loader((), images=arrays[0], threads=threads, **settings)
     if len(arrays) == 1 and isinstance(arrays[0], tuple) and all(hasattr(a, "shape") for a in arrays[0]):
         arrays = arrays[0]
     if len(arrays) == 1 and _is_sequence(arrays[0]):
