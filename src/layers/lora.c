@@ -161,10 +161,16 @@ static bool has_adapters(const char *function, wb_layer *model) {
     return is_any;
 }
 
+static bool drop_adapter(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    (void)visitor, (void)path;
+    if (wb_lora_of(layer)) adapt(layer, NULL);
+    return true;
+}
+
+/* Needs no memory, so it cannot end half-way. */
 static wb_status drop(wb_layer *model) {
-    for (wb_module m = {0}; wb_next_module(model, &m);)
-        if (wb_lora_of(m.layer)) adapt(m.layer, NULL);
-    return wb_set_trainable(model, NULL, true);
+    wb_visitor v = {.layer = drop_adapter};
+    return wb_visit(&v, model) ? wb_set_trainable(model, NULL, true) : wb_error_status();
 }
 
 wb_status wb_lora_remove(wb_layer *model) {

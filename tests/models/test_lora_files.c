@@ -5,6 +5,7 @@
 #include <weber/lora.h>
 #include <weber/ops.h>
 
+#include "base/memory.h"
 #include "models/model_files.h"
 
 static wb_layer *model_of(void) {
@@ -158,10 +159,38 @@ static void mistakes(void **state) {
     wb_free(model);
 }
 
+/* Each call fails as a whole, or does all of it. */
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    wb_layer *model = model_of();
+    wb_array *before = results(model);
+    const int64_t numbers = wb_parameter_count(model);
+    enum { ADD, SAVE, REMOVE, LOAD, MERGE, DONE };
+    for (int step = ADD, n = 1; step < DONE; n++) {
+        (void)wb_fail_allocation(n);
+        const wb_status status =
+            step == ADD      ? wb_lora(model, .rank = 1, .targets = {"*.q_proj", "layers.5"})
+            : step == SAVE   ? wb_lora_save(path_of("adapter"), model)
+            : step == REMOVE ? wb_lora_remove(model)
+            : step == LOAD   ? wb_lora_load(path_of("adapter"), model)
+                             : wb_lora_merge(model);
+        (void)wb_fail_allocation(0);
+        if (status != WB_OK) {
+            assert_error(WB_ERROR_MEMORY, "");
+            const bool has_adapters = step == SAVE || step == REMOVE || step == MERGE;
+            assert_int_equal(wb_parameter_count(model) < numbers, has_adapters);
+            continue;
+        }
+        assert_true(equal(results(model), before)); /* B is zero */
+        step++, n = 0;
+    }
+    wb_free(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(there_and_back),  TEST(a_model_by_itself), TEST(names_of_hugging_face),
-        TEST(what_is_refused), TEST(mistakes),
+        TEST(what_is_refused), TEST(mistakes),          TEST(every_allocation_may_fail),
     };
     return cmocka_run_group_tests_name("models/test_lora_files", tests, make_folder, drop_folder);
 }
