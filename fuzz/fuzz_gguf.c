@@ -15,13 +15,14 @@ static void build(const uint8_t *data, size_t size) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     wb_file file = fuzz_file(data, size);
-    const bool is_read = fuzz_read(&wb_format_gguf, &file) >= 0;
-    if (is_read) {
+    const int64_t count = fuzz_read(&wb_format_gguf, &file);
+    if (count >= 0) {
         (void)fuzz_walk(file.metadata);
         fuzz_forget(file.metadata);
+        fuzz_again(&wb_format_gguf, &file, count);
     }
     wb_arena_release(&file.arena);
     wb_clear_error();
-    if (is_read) build(data, size);
+    if (count >= 0) build(data, size);
     return 0;
 }

@@ -14,8 +14,8 @@
  *     const wb_record *root = wb_file_root(file);
  *     wb_array *w = wb_record_array(file, wb_record_get(root, "model.layers.1.weight"));
  *
- * The format follows the name: .bson (Julia's BSON.jl, as Flux saves), .safetensors, .npy, .npz;
- * files of PyTorch (.pt), of llama.cpp (.gguf) and of Julia's JLD2 (.jld2) are recognised by their
+ * The format follows the name: .bson (Julia's BSON.jl, as Flux saves), .safetensors, .npy, .npz,
+ * .gguf (llama.cpp); files of PyTorch (.pt) and of Julia's JLD2 (.jld2) are recognised by their
  * content, and only read. A model in several files is opened by its index
  * (model.safetensors.index.json), or by the folder that has it, as one file. Saving copies arrays
  * from their devices to the host; the model stays where it is, and a file never depends on a
@@ -222,14 +222,17 @@ WB_API wb_status wb_checkpoint_load_make(const char *path, int64_t *number, int6
 typedef struct wb_convert_desc {
     WB_START_MEMBER;
     const char *rename; /* a table's text; default: names stay */
+    /* "q8_0", for a .gguf: floats in two dimensions or more, whose first size is a multiple of 32,
+     * become bytes with a scale for each 32; default: as they are */
+    const char *type;
 } wb_convert_desc;
 
 /* Writes the tree of one file into another file, in the format of its name:
  * wb_convert("lenet.safetensors", "lenet.npz", .rename = table). Values that the format cannot
  * represent are left out, and a warning lists them; it is an error if the file has arrays and none
  * remains. bf16 becomes f32 if the format lacks bf16. .safetensors can have named arrays and texts
- * about the file; .bson and .npz can also have numbers, texts, lists and maps; .npz also Julia's
- * structs with their fields. */
+ * about the file, .gguf numbers and lists about it, too; .bson and .npz can have numbers, texts,
+ * lists and maps; .npz also Julia's structs with their fields. */
 #define wb_convert(from, ...) WB_CONVERT(from, __VA_ARGS__, WB_NO_MORE)
 #define WB_CONVERT(from, to, ...)                                                                  \
     WB_QUIET_(wb_convert_make(from, to, WB_GIVEN_(convert, __VA_ARGS__)))

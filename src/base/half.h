@@ -4,6 +4,7 @@
 #define WB_BASE_HALF_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -39,6 +40,18 @@ static inline double wb_rounded_to_f16(float value) {
     (void)frexp(size, &exponent);
     const double step = ldexp(1, exponent > -13 ? exponent - 11 : -24);
     return copysign(nearbyint(size / step) * step, (double)value);
+}
+
+static inline uint16_t wb_to_f16(float value) {
+    const double size = fabs(wb_rounded_to_f16(value));
+    const int sign = signbit(value) ? 0x8000 : 0;
+    int exponent;
+    if (!(size < 65536)) return (uint16_t)(sign | (size == size ? 0x7c00 : 0x7e00));
+    const double fraction = frexp(size, &exponent); /* from 0.5 to 1 */
+    const bool is_small = size == 0 || exponent < -13;
+    const int bits =
+        is_small ? (int)ldexp(size, 24) : (exponent + 13) * 1024 + (int)ldexp(fraction, 11);
+    return (uint16_t)(sign | bits);
 }
 
 #endif

@@ -42,7 +42,7 @@ const wb_format *wb_format_of_path(const char *path) {
                             "%s: files of %s are read, and not written; %s can be read there", path,
                             format->name, format == &wb_format_jld2 ? ".bson" : ".safetensors");
     return wb_fail_null(WB_ERROR_FORMAT,
-                        "%s: the name must end in .bson, .safetensors, .npy or .npz", path);
+                        "%s: the name must end in .bson, .safetensors, .npy, .npz or .gguf", path);
 }
 
 const wb_format *wb_format_of_file(const wb_file *file) {

@@ -12,4 +12,6 @@ const wb_format wb_format_gguf = {.name = "GGUF",
                                   .extension = ".gguf",
                                   .recognises = recognises,
                                   .read = wb_gguf_read,
+                                  .write = wb_gguf_write,
+                                  .refuses = wb_gguf_refuses,
                                   .has_metadata = true};

@@ -14,11 +14,15 @@
 
 #define WB_GGUF_MAGIC          "GGUF"
 #define WB_GGUF_ALIGNMENT_NAME "general.alignment"
+#define WB_GGUF_Q8_0           "q8_0"
 
 enum {
     WB_GGUF_MAGIC_BYTES = 4,
     WB_GGUF_ALIGNMENT = 32, /* where the file does not say another */
-    WB_GGUF_DIMS = 4        /* at most, of a tensor */
+    WB_GGUF_DIMS = 4,       /* at most, of a tensor */
+    WB_GGUF_VERSION = 3,    /* that is written */
+    WB_GGUF_BLOCK = 32,     /* elements of a block of q8_0 */
+    WB_GGUF_TYPES = 40      /* numbers of types are below it */
 };
 
 /* A type of tensors. Elements are in blocks of some bytes, and rows of whole blocks. */
@@ -60,5 +64,13 @@ typedef struct wb_gguf_number {
 extern const wb_gguf_number wb_gguf_numbers[WB_GGUF_VALUES];
 
 wb_status wb_gguf_read(wb_file *file);
+
+/* ---- writing ---- */
+
+const char *wb_gguf_refuses(const wb_record *record); /* see wb_format */
+wb_status wb_gguf_write(const wb_record *root, const wb_record *metadata, wb_text *out);
+/* Whether the record is an array that q8_0 can hold: of floats, two dimensions or more, and rows of
+ * whole blocks. The writer does so if the record's type is "q8_0". */
+bool wb_gguf_can_quantise(const wb_record *record);
 
 #endif

@@ -93,14 +93,14 @@ WIDEN(widen_u16, 2, false)
 WIDEN(widen_u32, 4, false)
 WIDEN(widen_u64, 8, false)
 
-static const wb_gguf_type types[] = {
+static const wb_gguf_type types[WB_GGUF_TYPES] = {
     [0] = {"f32", 1, 4, WB_F32, NULL},
     [1] = {"f16", 1, 2, WB_F16, NULL},
     [2] = {"q4_0", 32, 18, WB_F32, unpack_q4_0},
     [3] = {"q4_1", 32, 20, -1, NULL},
     [6] = {"q5_0", 32, 22, -1, NULL},
     [7] = {"q5_1", 32, 24, -1, NULL},
-    [8] = {"q8_0", 32, 34, WB_F32, unpack_q8_0},
+    [8] = {WB_GGUF_Q8_0, 32, 34, WB_F32, unpack_q8_0},
     [9] = {"q8_1", 32, 36, -1, NULL},
     [10] = {"q2_K", 256, 84, -1, NULL},
     [11] = {"q3_K", 256, 110, -1, NULL},
@@ -129,7 +129,7 @@ static const wb_gguf_type types[] = {
 };
 
 const wb_gguf_type *wb_gguf_type_at(uint32_t number) {
-    const bool is_known = number < sizeof types / sizeof *types && types[number].name;
+    const bool is_known = number < WB_GGUF_TYPES && types[number].name;
     return is_known ? &types[number] : NULL;
 }
 

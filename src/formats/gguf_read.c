@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "formats/flat.h"
 #include "formats/gguf.h"
+#include "formats/safetensors.h"
 
 typedef struct tensor {
     const char *name;
@@ -25,6 +26,7 @@ typedef struct reader {
     tensor *tensors;
     int64_t count, capacity;
     wb_flat flat;
+    const wb_record *shared; /* the text WB_SAFETENSORS_SHARED, or NULL */
 } reader;
 
 /* ---- bytes ---- */
@@ -206,8 +208,12 @@ static bool take_pair(reader *r) {
     if (!record || !(record->name = take_text(r, "a key"))) return false;
     if (!take_u32(r, "the type of a value", &type)) return false;
     record->offset = r->at;
-    if (!take_value(r, record, type) || !WB_GROW(r->values, r->value_count, r->value_capacity))
-        return false;
+    if (!take_value(r, record, type)) return false;
+    if (record->kind == WB_RECORD_TEXT && strcmp(record->name, WB_SAFETENSORS_SHARED) == 0) {
+        r->shared = record;
+        return true;
+    }
+    if (!WB_GROW(r->values, r->value_count, r->value_capacity)) return false;
     r->values[r->value_count++] = record;
     return strcmp(record->name, WB_GGUF_ALIGNMENT_NAME) != 0 || set_alignment(r, record);
 }
@@ -370,6 +376,17 @@ static bool check_count(const reader *r, uint64_t count, int64_t least, const ch
                          (long long)bytes_left(r)) == WB_OK;
 }
 
+/* Weber's note of arrays in several places. */
+static bool take_shared(reader *r) {
+    wb_arena arena = {.blocks = NULL};
+    const char *text = r->shared->text;
+    const wb_json *json = wb_json_parse(r->file, &arena, text, strlen(text), r->shared->offset);
+    const bool good =
+        json && wb_safetensors_read_shared(r->file, &r->flat, json, r->shared->offset) == WB_OK;
+    wb_arena_release(&arena);
+    return good;
+}
+
 static bool read_all(reader *r) {
     enum { LEAST_OF_TENSOR = 25, LEAST_OF_PAIR = 13 };
     uint32_t version;
@@ -388,7 +405,7 @@ static bool read_all(reader *r) {
     if (!make_metadata(r) || !check_count(r, tensors, LEAST_OF_TENSOR, "tensors")) return false;
     for (uint64_t i = 0; i < tensors; i++)
         if (!take_tensor(r)) return false;
-    return place_tensors(r);
+    return place_tensors(r) && (!r->shared || take_shared(r));
 }
 
 wb_status wb_gguf_read(wb_file *file) {

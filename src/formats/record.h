@@ -48,7 +48,9 @@ struct wb_record {
     const char *name;
     /* its name in the file, if a rename table has given it another; else NULL */
     const char *origin;
-    const char *type; /* struct, opaque: "Flux.Dense"; else NULL */
+    /* struct, opaque: "Flux.Dense"; a number of GGUF's metadata: its type there; array: the type as
+     * which GGUF is to write it; else NULL */
+    const char *type;
     int64_t integer;  /* integer */
     double real;      /* real */
     const char *text; /* text; struct: the symbol that its type's first parameter is, or NULL */

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "formats/flat.h"
 #include "formats/format.h"
+#include "formats/gguf.h"
 #include "layers/layer.h"
 #include "models/flux.h"
 #include "models/rename.h"
@@ -156,18 +157,32 @@ static wb_record *with_name(wb_file *file, wb_record *root) {
 /* True for maps with nothing but empty maps in them. */
 static bool is_empty(wb_record *root) { return wb_record_walk(root, is_table, NULL); }
 
+static bool set_quantised(wb_record *r, void *type) {
+    if (wb_gguf_can_quantise(r)) r->type = type;
+    return true;
+}
+
+static wb_status check_type(const wb_format *format, const char *to, const char *type) {
+    if (!type || (format == &wb_format_gguf && strcmp(type, WB_GGUF_Q8_0) == 0)) return WB_OK;
+    return wb_fail(WB_ERROR_ARGUMENT,
+                   "%s: .type must be \"" WB_GGUF_Q8_0 "\", for a .gguf, but is \"%.40s\"", to,
+                   type);
+}
+
 static wb_status convert(wb_file *file, const wb_format *format, const char *to,
-                         const char *rename) {
+                         const wb_convert_desc *desc) {
     wb_left_out out = {.count = 0};
     conversion c = {.file = file, .format = format};
     int64_t lists = 0;
     drop_child(file->root, file->metadata);
-    if (!make_texts(file, &lists)) return wb_error_status();
+    if (format != &wb_format_gguf && !make_texts(file, &lists)) return wb_error_status();
     (void)wb_record_walk(file->root, unwrap, NULL);
     const bool had_arrays = wb_record_arrays(file->root) > 0;
-    wb_record *root = rename ? wb_rename(file, file->root, rename) : file->root;
+    wb_record *root = desc->rename ? wb_rename(file, file->root, desc->rename) : file->root;
     root = root ? with_name(file, root) : NULL;
     if (!root || !wb_record_walk(root, make_array, &c)) return wb_error_status();
+    static char q8_0[] = WB_GGUF_Q8_0;
+    if (desc->type) (void)wb_record_walk(root, set_quantised, q8_0);
     const bool had_some = !is_empty(root);
     if (!leave_out(file, format, root, &out)) return wb_error_status();
     if (had_some && is_empty(root))
@@ -194,12 +209,13 @@ wb_status wb_convert_make(const char *from, const char *to, wb_convert_desc desc
     if (wb_failed()) return wb_not_run("wb_convert");
     if (!from || !to) return wb_fail(WB_ERROR_ARGUMENT, "wb_convert: a path is NULL");
     const wb_format *format = wb_format_of_path(to);
+    if (format && check_type(format, to, desc.type) != WB_OK) return wb_error_status();
     wb_file *file = format ? wb_open(from) : NULL;
     if (!file || !wb_scope_begin()) {
         wb_free(file);
         return wb_error_status();
     }
-    const wb_status status = convert(file, format, to, desc.rename);
+    const wb_status status = convert(file, format, to, &desc);
     const wb_status closed = wb_scope_leave();
     wb_free(file);
     return status == WB_OK ? closed : status;

@@ -127,6 +127,10 @@ static bool find_architecture(wb_language_model *m, wb_file *file) {
     return m->settings != NULL;
 }
 
+bool wb_is_gguf_model(const wb_file *file) {
+    return file->format == &wb_format_gguf && !value_of(file, "model_structure");
+}
+
 wb_layer *wb_gguf_model(wb_file *file) {
     wb_language_model m = {.path = file->path, .config = file, .weights = file};
     wb_layer *model =

@@ -5,6 +5,8 @@
 #include "formats/record.h"
 #include "layers/layer.h"
 
+/* True for a GGUF file, unless wb_save wrote a model into it. */
+bool wb_is_gguf_model(const wb_file *file);
 /* The file's model with its weights; NULL with an error. */
 wb_layer *wb_gguf_model(wb_file *file);
 /* The token that ends texts; -1: the file names none, and with an error. */

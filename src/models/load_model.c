@@ -41,7 +41,7 @@ static wb_layer *model_of_list(wb_file *file, const wb_record *list, const char 
 
 static wb_layer *load_model(wb_file *file, const char *key, const char *text) {
     const bool is_given = text != NULL, is_whole = !key || strcmp(key, "model") == 0;
-    if (!text && is_whole && file->format == &wb_format_gguf) return wb_gguf_model(file);
+    if (!text && is_whole && wb_is_gguf_model(file)) return wb_gguf_model(file);
     if (!text) text = structure_of(file, key ? key : "model");
     if (wb_failed()) return NULL;
     const bool has_arrays = !text || !key || wb_record_below(file->root, key);

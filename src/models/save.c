@@ -44,9 +44,13 @@ static bool leave_out_values(wb_tree_maker *b, const wb_format *format, const ch
         while (wb_entry_text(objects->object)) objects++;
         const bool is_model = wb_is_layer(objects->object);
         const bool takes_part = is_model || wb_is_file(objects->object);
+        const int64_t arrays = is_model ? wb_record_arrays(root->children[i]) : 0;
         if (takes_part && !wb_leave_out(format, &b->arena, root->children[i], objects->name,
                                         is_model ? &settings : &out))
             return false;
+        if (is_model && wb_record_arrays(root->children[i]) < arrays)
+            return wb_fail(WB_ERROR_UNSUPPORTED, "%s: %s cannot hold all arrays of \"%.80s\": %s",
+                           path, format->name, objects->name, settings.text) == WB_OK;
     }
     wb_warn_left_out(&out, format, path);
     return true;

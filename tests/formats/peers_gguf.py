@@ -20,6 +20,7 @@ language_packages.ensure()
 os.environ["HF_HUB_OFFLINE"] = "1"
 import gguf  # noqa: E402
 import numpy as np  # noqa: E402
+import safetensors.numpy  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from gguf import GGMLQuantizationType as Type  # noqa: E402
@@ -88,6 +89,7 @@ def check_tensors(folder):
             x = x.T if x.shape != elements.shape else x
             if x.dtype != elements.dtype or x.shape != elements.shape or x.tobytes("C") != elements.tobytes():
                 fail(name, x.dtype, x.shape, "is not", elements.dtype, elements.shape)
+    check_written(folder)
     return len(wanted)
 
 
@@ -96,6 +98,37 @@ def close(writer):
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+# ---- what Weber writes ----
+
+def check_written(folder):
+    """From safetensors and npz: the arrays, and q8_0 as gguf makes it; from GGUF: all bytes."""
+    run("convert", folder / "types.gguf", folder / "again.gguf")
+    if (folder / "again.gguf").read_bytes() != (folder / "types.gguf").read_bytes():
+        fail("a file of gguf's does not come back as it was")
+    x = RANDOM.normal(size=(40, 96)).astype(np.float32)
+    x[0, :32], x[1, :32], x[2, :32] = 0, RANDOM.normal(size=32) * 1e-7, RANDOM.normal(size=32) * 1e4
+    x[3, :32] = np.arange(-16, 16) * 0.5 * (127 / 8)  # halves
+    arrays = {"a.weight": x, "b.half": x.astype(np.float16), "c.odd": x[:, :7].copy(), "d.vector": x[0], "e.double": x.astype(np.float64),
+              "f.whole": np.arange(6, dtype=np.int32).reshape(2, 3), "g.cube": x.reshape(4, 10, 96)}
+    safetensors.numpy.save_file(arrays, folder / "in.safetensors")
+    for type_ in (None, "q8_0"):
+        run("convert", folder / "in.safetensors", folder / "out.gguf", *([] if type_ is None else [f"--type={type_}"]))
+        got = {tensor.name: tensor for tensor in gguf.GGUFReader(folder / "out.gguf").tensors}
+        if sorted(got) != sorted(arrays):
+            fail("names", sorted(got))
+        for key, wanted in arrays.items():
+            is_packed = type_ and wanted.dtype.kind == "f" and wanted.ndim > 1 and wanted.shape[-1] % 32 == 0
+            data = gguf.quants.quantize(wanted.astype(np.float32), Type.Q8_0) if is_packed else wanted
+            if (got[key].tensor_type == Type.Q8_0) != bool(is_packed) or got[key].data.tobytes() != data.tobytes():
+                fail("written:", key, type_, got[key].tensor_type)
+            if got[key].shape.tolist() != list(wanted.shape[::-1]):
+                fail("written:", key, got[key].shape)
+    run("convert", folder / "out.gguf", folder / "back.safetensors")
+    for key, back in safetensors.numpy.load_file(folder / "back.safetensors").items():
+        if np.abs(back - arrays[key]).max() > np.abs(arrays[key]).max() / 200:
+            fail("back:", key)
 
 
 # ---- metadata ----
@@ -158,6 +191,9 @@ def check_metadata(folder):
     add("few", ["a", "", "λ"], kinds.ARRAY, kinds.STRING)
     add("many", [str(i) for i in range(LINE + 1)], kinds.ARRAY, kinds.STRING, f"{LINE + 1} texts")
     close(writer)
+    run("convert", path, folder / "again.gguf")
+    if (folder / "again.gguf").read_bytes() != path.read_bytes():
+        fail("metadata do not come back as they were")
     file = wb.wb_open(str(path).encode())
     if not file:
         fail(wb.wb_error_message().decode())

@@ -3,6 +3,7 @@
 #include "formats/trees.h"
 
 #include "array/array.h"
+#include "base/half.h"
 #include "formats/format.h"
 
 #define NAME "test.gguf"
@@ -271,6 +272,124 @@ static void a_file_is_recognised_by_any_name(void **state) {
     }
 }
 
+/* ---- writing ---- */
+
+/* Where the text stands, it and what follows until the next space are cut out. */
+static void cut(char *text, const char *from, size_t bytes) {
+    char *at = strstr(text, from);
+    assert_non_null(at);
+    memmove(at, at + bytes, strlen(at + bytes) + 1);
+}
+
+static void what_is_written_comes_back(void **state) {
+    (void)state;
+    static const char newer[] = "newer=type 99 of GGUF ";
+    static unsigned char first[8192], second[8192];
+    char from[200], to[200], again[200], text[2][1000] = {"", ""};
+    builder b = {.size = 0};
+    put_everything(&b);
+    write_bytes(NAME, b.bytes, b.size);
+    (void)snprintf(from, sizeof from, "%.100s/%s", test_folder, NAME);
+    (void)snprintf(to, sizeof to, "%s/to.gguf", test_folder);
+    (void)snprintf(again, sizeof again, "%s/again.gguf", test_folder);
+    if (wb_convert(from, to) != WB_OK || wb_convert(to, again) != WB_OK)
+        fail_msg("%s", wb_error_message());
+    wb_file *files[] = {wb_open(from), wb_open(to)};
+    for (int i = 0; i < 2; i++) {
+        assert_non_null(files[i]);
+        say(wb_file_root(files[i]), text[i], sizeof text[i]);
+        say(wb_file_metadata(files[i]), text[i], sizeof text[i]);
+        wb_free(files[i]);
+    }
+    cut(text[0], newer, sizeof newer - 1);
+    assert_string_equal(text[0], text[1]);
+    (void)snprintf(test_path, sizeof test_path, "%s", to);
+    const size_t size = read_saved(first, sizeof first);
+    (void)snprintf(test_path, sizeof test_path, "%s", again);
+    assert_int_equal(read_saved(second, sizeof second), size);
+    assert_memory_equal(first, second, size);
+}
+
+static void a_model_is_saved_and_made_again(void **state) {
+    (void)state;
+    (void)snprintf(test_path, sizeof test_path, "%s/model.gguf", test_folder);
+    wb_layer *model = wb_chain(wb_dense(3, 4, wb_relu), wb_dense(4, 2));
+    assert_int_equal(wb_save(test_path, model), WB_OK);
+    wb_layer *again = wb_load_model(test_path, NULL);
+    if (!again) fail_msg("%s", wb_error_message());
+    wb_scope_open();
+    wb_array *x = wb_normal(WB_F32, 3, 5), *y = wb_apply(model, x), *z = wb_apply(again, x);
+    assert_float_equal(wb_item(wb_maximum(wb_abs(wb_sub(y, z)))), 0, 0);
+    wb_scope_close();
+    wb_free(model), wb_free(again);
+}
+
+static void save_floats(const char *name, const float *values, int64_t count) {
+    (void)snprintf(test_path, sizeof test_path, "%s/%s", test_folder, name);
+    wb_scope_open();
+    wb_array *x = wb_from(WB_F32, values, count, 1);
+    assert_int_equal(wb_save_named(test_path, {"x", x}), WB_OK);
+    wb_scope_close();
+}
+
+/* By the definition: scale max / 127, halves away from zero. */
+static void floats_are_quantised(void **state) {
+    (void)state;
+    float values[32] = {0};
+    char to[300];
+    values[0] = 127, values[1] = -127, values[2] = 0.5F, values[3] = -1.5F, values[4] = 63.4F;
+    save_floats("in.safetensors", values, 32);
+    (void)snprintf(to, sizeof to, "%s/out.gguf", test_folder);
+    assert_int_equal(wb_convert(test_path, to, .type = "q8_0"), WB_OK);
+    wb_file *file = wb_open(to);
+    assert_non_null(file);
+    const wb_record *x = wb_record_get(wb_file_root(file), "x");
+    static const float wanted[] = {127, -127, 1, -2, 63, 0};
+    assert_string_equal(wb_record_type(x), "q8_0");
+    for (int64_t i = 0; i < 6; i++) assert_float_equal(element(file, "x", i), wanted[i], 0);
+    wb_free(file);
+}
+
+static void what_cannot_be_quantised_is_said(void **state) {
+    (void)state;
+    float values[32] = {0};
+    char to[300];
+    values[7] = NAN;
+    save_floats("in.safetensors", values, 32);
+    (void)snprintf(to, sizeof to, "%s/out.gguf", test_folder);
+    assert_int_equal(wb_convert(test_path, to, .type = "q8_0"), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT,
+                 "\"x\" has a number that is not finite, which q8_0 cannot hold");
+    assert_int_equal(wb_convert(test_path, to, .type = "q4_0"), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, ".type must be \"q8_0\", for a .gguf, but is \"q4_0\"");
+    assert_int_equal(wb_convert(test_path, "x.npz", .type = "q8_0"), WB_ERROR_ARGUMENT);
+    assert_error(WB_ERROR_ARGUMENT, "x.npz: .type must be \"q8_0\", for a .gguf");
+}
+
+/* f16 by base/half.h, as NumPy rounds: known values on both sides of each step. */
+static void halves_have_the_right_bits(void **state) {
+    (void)state;
+    static const struct {
+        float value;
+        uint16_t bits;
+    } rows[] = {{0, 0},
+                {-0.0F, 0x8000},
+                {1, 0x3c00},
+                {-2, 0xc000},
+                {65504, 0x7bff},
+                {65520, 0x7c00},
+                {1e30F, 0x7c00},
+                {6.1035156e-5F, 0x0400},
+                {6.097555e-5F, 0x03ff},
+                {5.9604645e-8F, 1},
+                {2.9802322e-8F, 0},
+                {8.9406967e-8F, 2},
+                {1.00048828F, 0x3c00},
+                {1.00146484F, 0x3c02}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(wb_to_f16(rows[i].value), rows[i].bits);
+}
+
 /* ---- damage ---- */
 
 static void every_truncation_is_noticed(void **state) {
@@ -297,10 +416,19 @@ static void allocations_that_fail_are_errors(void **state) {
 int main(void) {
     struct CMUnitTest faults[FAULTS];
     const struct CMUnitTest tests[] = {
-        TEST(a_tree_has_the_tensors_and_the_metadata),  TEST(blocks_are_unpacked),
-        TEST(arrays_are_read_in_place_where_they_can),  TEST(what_is_packed_can_be_converted),
-        TEST(a_file_is_recognised_by_any_name),         TEST(every_truncation_is_noticed),
-        TEST(every_flipped_byte_is_an_error_or_a_tree), TEST(allocations_that_fail_are_errors),
+        TEST(a_tree_has_the_tensors_and_the_metadata),
+        TEST(blocks_are_unpacked),
+        TEST(arrays_are_read_in_place_where_they_can),
+        TEST(what_is_packed_can_be_converted),
+        TEST(a_file_is_recognised_by_any_name),
+        TEST(what_is_written_comes_back),
+        TEST(a_model_is_saved_and_made_again),
+        TEST(floats_are_quantised),
+        TEST(what_cannot_be_quantised_is_said),
+        TEST(halves_have_the_right_bits),
+        TEST(every_truncation_is_noticed),
+        TEST(every_flipped_byte_is_an_error_or_a_tree),
+        TEST(allocations_that_fail_are_errors),
     };
     if (make_folder(NULL)) return 1;
     for (int i = 0; i < FAULTS; i++) faults[i] = TEST_ROW(&fault_rows[i], is_refused);

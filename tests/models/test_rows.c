@@ -31,8 +31,8 @@ static void a_list_without_a_name_holds_arrays_and_is_saved(void **state) {
     assert_int_equal(wb_list_append(layer, "", "layers", wb_chain(wb_dense(4, 4))), WB_OK);
     assert_sizes(wb_get(layer, "dense.weight"), 3, 2);
     wb_array *x = wb_normal(WB_F32, 2, 4);
-    static const char *const names[] = {"m.bson", "m.safetensors", "m.npz"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const names[] = {"m.bson", "m.safetensors", "m.npz", "m.gguf"};
+    for (int i = 0; i < 4; i++) {
         wb_file *file = wb_save_memory(names[i], {"model", layer});
         wb_layer *again = wb_file_model(file, NULL, NULL);
         assert_true(wb_approx(wb_apply(again, x), wb_apply(layer, x), 0, 0, NULL, 0));

@@ -55,6 +55,7 @@ static const row rows[] = {
     {"BSON", "m.bson", true},
     {"safetensors", "m.safetensors", true},
     {"npz", "m.npz", true},
+    {"GGUF", "m.gguf", true},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

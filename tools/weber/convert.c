@@ -50,6 +50,8 @@ static const char help[] =
     "                    they have in FILE, a .pt or .safetensors of PyTorch's, for "
     "load_state_dict\n"
     "  --lora=FOLDER     with --model: low-rank adapters (PEFT's folder) are added to the weights\n"
+    "  --type=q8_0       OUT is a .gguf: matrices become bytes with a scale for each 32 of "
+    "them\n"
     "  --check=FILE      for a model: FILE (.npz) has an input x (or x1, x2) and the result y, as "
     "PyTorch gave them in\n"
     "                    eval mode; the largest difference is printed, and without agreement OUT "
@@ -101,10 +103,10 @@ static bool is_bson(const char *path) {
     return length > 5 && strcmp(path + length - 5, ".bson") == 0;
 }
 
-static int convert(const char *from, const char *to, const char *table) {
+static int convert(const char *from, const char *to, const char *table, const char *type) {
     char *rename = table ? read_text(table) : NULL;
     if (table && !rename) return 1;
-    const wb_status status = wb_convert(from, to, .rename = rename);
+    const wb_status status = wb_convert(from, to, .rename = rename, .type = type);
     const int failed = wb_report("weber convert");
     if (!table && is_bson(to) && (status == WB_OK || status == WB_ERROR_UNSUPPORTED))
         advise(from, to);
@@ -181,12 +183,13 @@ int tool_convert(int count, char **arguments) {
                                             {"structure", required_argument, NULL, 's'},
                                             {"from", required_argument, NULL, 'f'},
                                             {"like", required_argument, NULL, 'l'},
+                                            {"type", required_argument, NULL, 't'},
                                             {"check", required_argument, NULL, 'c'},
                                             {"lora", required_argument, NULL, 'a'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     request r = {.key = NULL};
-    const char *like = NULL;
+    const char *like = NULL, *type = NULL;
     for (int letter; (letter = getopt_long(count + 1, arguments - 1, "", options, NULL)) != -1;) {
         if (letter == 'h' || letter == '?') return tool_help(help, letter == 'h');
         if (letter == 'r') r.table = optarg;
@@ -195,6 +198,7 @@ int tool_convert(int count, char **arguments) {
         if (letter == 'c') r.check = optarg;
         if (letter == 'a') r.lora = optarg;
         if (letter == 'l') like = optarg;
+        if (letter == 't') type = optarg;
         if (letter == 'm') r.key = optarg ? optarg : "model";
     }
     if (count + 1 - optind != 2)
@@ -207,9 +211,11 @@ int tool_convert(int count, char **arguments) {
         return tool_wrong(help, "convert: --lora needs --model or --structure");
     if (r.library && !r.structure)
         return tool_wrong(help, "convert: --from needs --structure, the layers of the model");
+    if (type && (like || r.key || r.structure))
+        return tool_wrong(help, "convert: --type goes without --like, --model and --structure");
     if (like && (r.table || r.key || r.structure))
         return tool_wrong(help, "convert: --like goes without --rename, --model and --structure");
     const char *from = arguments[optind - 1], *to = arguments[optind];
     if (like) return convert_back(from, to, like);
-    return r.key || r.structure ? convert_model(from, to, &r) : convert(from, to, r.table);
+    return r.key || r.structure ? convert_model(from, to, &r) : convert(from, to, r.table, type);
 }
