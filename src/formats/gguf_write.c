@@ -111,7 +111,7 @@ static wb_status write_quantised(const writer *w, const tensor *t) {
         unsigned char block[2 + WB_GGUF_BLOCK];
         for (int i = 0; i < WB_GGUF_BLOCK; i++) x[i] = element_at(data, t->array.dtype, at + i);
         is_finite = quantise(x, block);
-        wb_text_bytes(w->out, block, sizeof block);
+        if (is_finite) wb_text_bytes(w->out, block, sizeof block);
     }
     if (data) wb_flat_data_end(t->record, data);
     if (is_finite) return wb_text_status(w->out);
