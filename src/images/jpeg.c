@@ -69,11 +69,11 @@ static bool is_whole(const wb_image_file *file) {
     return false;
 }
 
-/* Files in the wild have bytes too many between their parts, which readers pass over; but the data
- * of a picture must not end too soon. The message is that of the last warning alone. */
+/* Files in the wild have bytes too many between their parts, which readers pass over. The message
+ * is that of the last warning or error; an error after a warning counts as a warning. */
 static bool is_harmless(const wb_image_file *file, void *decoder) {
     return jpeg.severity(decoder) == IS_WARNING && is_whole(file) &&
-           !strstr(jpeg.message(decoder), "remature end");
+           strstr(jpeg.message(decoder), "extraneous bytes");
 }
 
 static void *fault(const wb_image_file *file, void *decoder) {
@@ -81,7 +81,7 @@ static void *fault(const wb_image_file *file, void *decoder) {
 }
 
 static unsigned char *decode(const wb_image_file *file, void *decoder, wb_pixels *sizes) {
-    int width, height, subsampling, space;
+    int width = 0, height = 0, subsampling = 0, space = SPACE_GREY; /* an error may set none */
     const unsigned long size = (unsigned long)file->size;
     if (jpeg.header(decoder, file->bytes, size, &width, &height, &subsampling, &space) != 0 &&
         !is_harmless(file, decoder))
