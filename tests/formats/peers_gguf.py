@@ -4,6 +4,7 @@
 Files with tensors of every type and values of every type of metadata, written by gguf, are read by Weber: all elements are those of gguf's own
 arithmetic, bit for bit. Models of transformers with random weights, written as llama.cpp's converter does, give the results that their folders give. BUILD has libweber.so and bin/weber. 77 (skipped) where the packages cannot be had."""
 import ctypes
+import json
 import os
 import re
 import subprocess
@@ -324,8 +325,19 @@ def check_models(folder):
                 parameter.data = torch.from_numpy(np.ascontiguousarray(x.T) if ".c_" in key else x)
         np.savez(inputs, x=tokens.astype("int32"), y=results(model, tokens))
         difference(folder / f"{name}-q8.gguf", inputs)
+    check_generate(folder)
     check_llama3(folder)
     return len(models()) + 1
+
+
+def check_generate(folder):
+    """The tokenizer beside the file, and the text that the folder gives; only the folder says which token ends it."""
+    letters = {letter: i for i, letter in enumerate("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567")}
+    for place in (folder, folder / "llama"):
+        (place / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": letters, "merges": []}}))
+    texts = [run("generate", path, "hello", "--tokens=20", "--temperature=0").rstrip("\n") for path in (folder / "llama.gguf", folder / "llama")]
+    if not texts[0].startswith(texts[1]) or len(texts[0].split()) != 25:
+        fail("weber generate:", texts)
 
 
 def check_llama3(folder):
