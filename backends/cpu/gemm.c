@@ -104,7 +104,7 @@ static plan plan_for(const wb_gemm *g) {
         p.rows = g->m;
         return p;
     }
-    if (g->n == 1) p.rows = work < parallel_work ? g->m : smaller(g->m, 4 * WB_GEMM_ROWS);
+    if (g->n == 1) p.rows = work < parallel_work ? g->m : smaller(g->m, 16 * WB_GEMM_ROWS);
     const double effort = wb_gemm_takes_tiles(g) ? work / TILES_GAIN : work;
     if (work >= parallel_work) cut(g, pieces_wanted(effort), &p);
     if (p.rows < g->m || p.columns < g->n) {

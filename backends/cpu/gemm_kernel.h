@@ -7,8 +7,10 @@
 #include "isa.h"
 
 enum {
-    WB_GEMM_ROWS = 256,  /* most rows of a piece: its packed A and its B share the L2 cache */
-    WB_GEMM_DEPTH = 512, /* most k of one pass over a piece: a strip of B stays in L1 */
+    WB_GEMV_STREAM = 1 << 18, /* bytes of a matrix that is read once, from front to back, ... */
+    WB_GEMV_COLUMNS = 8,      /* ... so many columns at once */
+    WB_GEMM_ROWS = 256,       /* most rows of a piece: its packed A and its B share the L2 cache */
+    WB_GEMM_DEPTH = 512,      /* most k of one pass over a piece: a strip of B stays in L1 */
     WB_GEMM_DEPTH_PACKED = 256, /* the same with a packed B, which is less dense there */
     WB_GEMM_ROW_UNIT = 64,      /* pieces begin at multiples of this: whole tiles for every set */
     WB_GEMM_COLUMN_UNIT = 48,   /* and of this */

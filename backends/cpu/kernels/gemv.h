@@ -34,8 +34,45 @@ WB_INLINE void TYPE(gemv_down)(const TYPE(gemv) * g, int64_t at, int vectors, in
     for (int i = 0; i < last * LANES + rows; i++) y[i * g->step_y] = lane[i];
 }
 
+/* The sums so far, plus the products with so many columns of M. */
+WB_INLINE VEC TYPE(gemv_sum)(VEC sum, const REAL *a, int64_t ld, const VEC *factors, int columns,
+                             int rows) {
+    UNROLL for (int i = 0; i < columns; i++) {
+        sum += (rows == LANES ? LOAD(a + i * ld) : LOAD_EDGE(a + i * ld, rows)) * factors[i];
+    }
+    return sum;
+}
+
+WB_INLINE void TYPE(gemv_across)(const TYPE(gemv) * g, int64_t p, int columns) {
+    const REAL *a = g->matrix + p * g->ld;
+    VEC factors[WB_GEMV_COLUMNS];
+    UNROLL for (int i = 0; i < columns; i++) factors[i] = SET(g->x[(p + i) * g->step_x]);
+    int64_t at = 0;
+    for (; g->count - at >= LANES; at += LANES) {
+        const VEC sum = p ? LOAD(g->y + at) : SET(0);
+        STORE(g->y + at, TYPE(gemv_sum)(sum, a + at, g->ld, factors, columns, LANES));
+    }
+    if (at == g->count) return;
+    const int rows = (int)(g->count - at);
+    const VEC sum = p ? LOAD_PART(g->y + at, rows) : SET(0);
+    STORE_PART(g->y + at, TYPE(gemv_sum)(sum, a + at, g->ld, factors, columns, rows), rows);
+}
+
+/* A matrix that no cache holds is read from front to back, with the sums in y; they are added up in
+ * the same order. */
+static void TYPE(gemv_stream)(const TYPE(gemv) * g) {
+    int64_t p = 0;
+    for (; g->k - p >= WB_GEMV_COLUMNS; p += WB_GEMV_COLUMNS)
+        TYPE(gemv_across)(g, p, WB_GEMV_COLUMNS);
+    for (; p < g->k; p++) TYPE(gemv_across)(g, p, 1);
+}
+
 static void TYPE(gemv_columns)(const TYPE(gemv) * g) {
     int64_t at = 0;
+    if (g->step_y == 1 && g->count * g->k * (int64_t)sizeof(REAL) > WB_GEMV_STREAM) {
+        TYPE(gemv_stream)(g);
+        return;
+    }
     if (WB_VECTOR_REGISTERS >= 32)
         for (; g->count - at >= 16 * LANES; at += 16 * LANES) TYPE(gemv_down)(g, at, 16, LANES);
     for (; g->count - at >= 8 * LANES; at += 8 * LANES) TYPE(gemv_down)(g, at, 8, LANES);

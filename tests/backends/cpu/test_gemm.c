@@ -233,6 +233,8 @@ static const row rows[] = {
     {"a batch of small products", 20, 10, 7, 4},
     {"a batch with enough work for all threads", 90, 70, 80, 4},
     {"a batch of vectors", 33, 1, 20, 3},
+    {"a vector, and a matrix that is read once", 1031, 1, 77, 1},
+    {"a row, and a matrix that is read once", 1, 1031, 77, 1},
 };
 
 /* Under qemu, where a large product takes seconds, each type of these has one transposition. */
