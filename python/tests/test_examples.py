@@ -64,11 +64,19 @@ def make_gpt2(wb, folder):
     (folder / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": vocabulary, "merges": []}}))
 
 
+def make_pictures(wb, folder):
+    """A picture, and folders of classes."""
+    for name in ("cat.png", "pets/train/cat/1.png", "pets/train/dog/1.png", "pets/test/dog/1.png"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        wb.image_write(str(folder / name), wb.uniform((3, 30, 40)))
+
+
 def test_modules_of_the_manual(tmp_path, monkeypatch):
     text = (HERE.parent / "docs/python.md").read_text()
     import weber as wb
 
     make_gpt2(wb, tmp_path / "gpt2")
+    make_pictures(wb, tmp_path)
     monkeypatch.chdir(tmp_path)
 
     model = wb.Chain(wb.Dense(4, 4), wb.relu, wb.Dense(4, 1))
