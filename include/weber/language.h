@@ -11,8 +11,8 @@
  * Each model is a chain: an embedding of words, perhaps positions, blocks, a norm, and a Dense that
  * is left out with .head = false; y is then (features, length, N). Dense layers are initialised by
  * wb_glorot_uniform, embeddings by normal numbers with standard deviation 0.02, as in GPT-2, unless
- * .init is given. wb_cache(model, length)
- * keeps keys and values, for texts that are given piece by piece.
+ * .init is given. wb_cache(model, length) keeps keys and values, for texts that are given piece by
+ * piece.
  *
  * The makers fail with WB_ERROR_ARGUMENT on sizes that are not positive or do not divide. */
 #ifndef WEBER_LANGUAGE_H
