@@ -76,6 +76,16 @@ char *wb_copy_text(const char *text) {
     return copy;
 }
 
+char *wb_path_in(const char *folder, size_t folder_bytes, const char *name) {
+    const size_t length = strlen(name);
+    char *path = wb_alloc(folder_bytes + 1 + length + 1);
+    if (!path) return NULL;
+    memcpy(path, folder, folder_bytes);
+    if (folder_bytes && folder[folder_bytes - 1] != '/') path[folder_bytes++] = '/';
+    memcpy(path + folder_bytes, name, length + 1);
+    return path;
+}
+
 int64_t wb_fail_allocation(int64_t n) {
     static int64_t last;
     const int64_t now = __atomic_load_n(&allocations, __ATOMIC_RELAXED), since = now - last;

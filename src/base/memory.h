@@ -38,6 +38,8 @@ void *wb_alloc_aligned(size_t size_bytes);
 void wb_release_aligned(void *block);
 
 char *wb_copy_text(const char *text);
+/* "folder/name", of the folder's first folder_bytes bytes; the same. */
+char *wb_path_in(const char *folder, size_t folder_bytes, const char *name);
 
 /* For tests: makes the n-th allocation from now on (1: the next one) and all after it fail; 0 ends
  * that. Returns the number of allocations since the last call. */

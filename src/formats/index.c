@@ -22,16 +22,6 @@ bool wb_is_folder(const char *path) {
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-char *wb_path_in(const char *folder, size_t folder_bytes, const char *name) {
-    const size_t length = strlen(name);
-    char *path = wb_alloc(folder_bytes + 1 + length + 1);
-    if (!path) return NULL;
-    memcpy(path, folder, folder_bytes);
-    if (folder_bytes && folder[folder_bytes - 1] != '/') path[folder_bytes++] = '/';
-    memcpy(path + folder_bytes, name, length + 1);
-    return path;
-}
-
 bool wb_has_file(const char *folder, const char *name) {
     struct stat status;
     char *path = wb_path_in(folder, strlen(folder), name);

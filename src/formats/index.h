@@ -5,8 +5,6 @@
 #include "formats/record.h"
 
 bool wb_is_folder(const char *path);
-/* "folder/name"; release it with wb_release. NULL with an error. */
-char *wb_path_in(const char *folder, size_t folder_bytes, const char *name);
 /* Whether the folder has such a file. */
 bool wb_has_file(const char *folder, const char *name);
 /* The path of the folder's weights, or of the index of their files; release it with wb_release.

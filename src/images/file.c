@@ -13,6 +13,16 @@ void *wb_image_fault(const wb_image_file *file, const char *why) {
     return wb_fail_null(WB_ERROR_FORMAT, "%s: the picture cannot be read: %s", file->path, why);
 }
 
+bool wb_image_can_hold(const wb_image_file *file, int64_t width, int64_t height,
+                       double least_bytes) {
+    if (least_bytes <= (double)file->size) return true;
+    (void)wb_fail(WB_ERROR_FORMAT,
+                  "%s: a file of %lld bytes cannot hold the (%lld, %lld) pixels that its header "
+                  "claims: it is cut short or damaged",
+                  file->path, (long long)file->size, (long long)width, (long long)height);
+    return false;
+}
+
 unsigned char *wb_image_room(const wb_image_file *file, int64_t width, int64_t height,
                              int64_t channels) {
     const int64_t most = wb_most_inflated(file->size);

@@ -45,7 +45,6 @@ void wb_image_files_unref(wb_image_files *files) {
 
 /* ---- names ---- */
 
-/* The longest ending first. */
 static bool ends_with(const char *name, const char *const *endings) {
     const char *dot = strrchr(name, '.');
     for (; dot && *endings; endings++)
@@ -63,16 +62,6 @@ static bool is_other_picture(const char *name) {
     static const char *const endings[] = {".bmp", ".gif",  ".ppm",  ".pgm",
                                           ".tif", ".tiff", ".webp", NULL};
     return ends_with(name, endings);
-}
-
-static char *join(const char *folder, const char *name) {
-    const size_t bytes = strlen(folder), slash = bytes && folder[bytes - 1] != '/';
-    char *path = wb_alloc(bytes + slash + strlen(name) + 1);
-    if (!path) return NULL;
-    memcpy(path, folder, bytes);
-    if (slash) path[bytes] = '/';
-    memcpy(path + bytes + slash, name, strlen(name));
-    return path;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -97,7 +86,7 @@ typedef bool visit_fn(void *context, const char *folder, const char *name, bool 
 
 static bool visit_name(const char *folder, const char *name, visit_fn *visit, void *context) {
     struct stat info;
-    char *path = join(folder, name);
+    char *path = wb_path_in(folder, strlen(folder), name);
     if (!path) return false;
     const bool is_there = stat(path, &info) == 0; /* else a link to nothing */
     wb_release(path);
@@ -142,7 +131,7 @@ typedef struct class_walk {
 static bool add_picture(const class_walk *walk, const char *folder, const char *name) {
     wb_image_files *files = walk->files;
     if (!WB_GROW(files->pictures, files->count, files->capacity)) return false;
-    char *path = join(folder, name);
+    char *path = wb_path_in(folder, strlen(folder), name);
     if (!path) return false;
     files->pictures[files->count++] =
         (picture){path, (size_t)(strrchr(path, '/') - path), walk->label};
@@ -159,7 +148,7 @@ static bool visit_picture(void *context, const char *folder, const char *name, b
         return false;
     }
     if (is_folder) {
-        char *path = join(folder, name);
+        char *path = wb_path_in(folder, strlen(folder), name);
         const bool good = path && visit_folder(path, visit_picture, &inner);
         wb_release(path);
         return good;
@@ -199,7 +188,7 @@ static bool list_class(wb_image_files *files, const char *root, const char *name
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: the vocabulary lacks the class \"%s\"", root, name);
         return false;
     }
-    char *path = join(root, name);
+    char *path = wb_path_in(root, strlen(root), name);
     const bool good = path && visit_folder(path, visit_picture, &walk);
     if (good && files->count == before)
         (void)wb_fail(WB_ERROR_FORMAT, "%s: the class has no picture (.png, .jpg, .jpeg)", path);

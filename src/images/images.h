@@ -27,6 +27,10 @@ wb_array *wb_pixels_array(wb_pixels *pixels);
 /* Sets the file's bytes and size, and returns the bytes, to be released; NULL with the error
  * recorded. */
 unsigned char *wb_image_file_read(wb_image_file *file);
+/* Whether so small a file can hold these pixels, for which its format needs that many bytes at
+ * least; false with the error recorded. */
+bool wb_image_can_hold(const wb_image_file *file, int64_t width, int64_t height,
+                       double least_bytes);
 /* Room for that many interleaved pixels of `channels` bytes, if the limits allow them. NULL with
  * the error recorded. */
 unsigned char *wb_image_room(const wb_image_file *file, int64_t width, int64_t height,

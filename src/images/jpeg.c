@@ -52,13 +52,8 @@ bool wb_is_jpeg(const wb_image_file *file) {
 }
 
 static bool has_room(const wb_image_file *file, int width, int height) {
-    if ((int64_t)width * height / MOST_PIXELS_IN_A_BYTE <= file->size) return true;
-    (void)wb_fail(
-        WB_ERROR_FORMAT,
-        "%s: a file of %lld bytes cannot hold the (%d, %d) pixels that its header claims: "
-        "it is cut short or damaged",
-        file->path, (long long)file->size, width, height);
-    return false;
+    return wb_image_can_hold(file, width, height,
+                             (double)width * (double)height / MOST_PIXELS_IN_A_BYTE);
 }
 
 /* Whether the last scan (FF DA) has an end (FF D9) behind it: neither is in a scan's data. */

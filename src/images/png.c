@@ -99,16 +99,10 @@ static void read_bytes(png_struct *png, unsigned char *to, size_t size) {
     r->at += (int64_t)size;
 }
 
-/* Whether so small a file can hold the pixels that its header claims. */
 static bool has_room(const reading *r, uint32_t width, uint32_t height, int depth, int colours) {
     static const int channels_of[] = {[0] = 1, [2] = 3, [3] = 1, [4] = 2, [6] = 4};
     const double bits = (double)width * height * depth * channels_of[colours];
-    if (bits / 8 <= (double)r->file->size * WB_MOST_DEFLATED) return true;
-    (void)wb_fail(WB_ERROR_FORMAT,
-                  "%s: a file of %lld bytes cannot hold the (%lld, %lld) pixels that its header "
-                  "claims: it is cut short or damaged",
-                  r->file->path, (long long)r->file->size, (long long)width, (long long)height);
-    return false;
+    return wb_image_can_hold(r->file, width, height, bits / 8 / WB_MOST_DEFLATED);
 }
 
 /* Sizes and room; libpng has checked the header's numbers. */
