@@ -533,6 +533,17 @@ static unsigned axis_bits(PyObject *o) {
     return bits;
 }
 
+static void fill_many(void *at, const py_member *m, PyObject *o) {
+    if (m->kind == PY_TEXTS)
+        fill_texts(at, m, o);
+    else if (m->kind == PY_AXES)
+        *(unsigned *)at = axis_bits(o);
+    else if (m->kind == PY_SCALES || m->kind == PY_REALS)
+        fill_reals(at, m, o);
+    else
+        fill_list(at, m, o);
+}
+
 static void fill(void *at, const py_member *m, PyObject *o) {
     switch (m->kind) {
     case PY_ARRAY:
@@ -562,9 +573,6 @@ static void fill(void *at, const py_member *m, PyObject *o) {
     case PY_TEXT:
         *(const char **)at = py_text(o);
         break;
-    case PY_TEXTS:
-        fill_texts(at, m, o);
-        break;
     case PY_DTYPE:
         *(wb_dtype *)at = py_dtype(o);
         break;
@@ -586,18 +594,8 @@ static void fill(void *at, const py_member *m, PyObject *o) {
     case PY_AXIS:
         *(int64_t *)at = py_axis(o);
         break;
-    case PY_AXES:
-        *(unsigned *)at = axis_bits(o);
-        break;
-    case PY_SIZES:
-    case PY_NUMBERS:
-    case PY_PADDING:
-        fill_list(at, m, o);
-        break;
-    case PY_SCALES:
-    case PY_REALS:
-        fill_reals(at, m, o);
-        break;
+    default:
+        fill_many(at, m, o);
     }
 }
 
