@@ -511,6 +511,12 @@ wb_status wb_flat_write_data(const wb_record *r, wb_text *out) {
     return wb_text_status(out);
 }
 
+const char *wb_flat_refuses(const wb_record *r) {
+    if (wb_record_is_container(r) && r->kind != WB_RECORD_OPAQUE)
+        return r->kind == WB_RECORD_STRUCT && !r->count ? r->type : NULL;
+    return r->type ? r->type : wb_record_noun(r);
+}
+
 bool wb_record_has_data(const wb_record *r) {
     return r->kind == WB_RECORD_ARRAY || (r->kind == WB_RECORD_OPAQUE && r->data);
 }

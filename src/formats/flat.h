@@ -65,6 +65,9 @@ void wb_flat_data_end(const wb_record *record, const void *data);
 
 wb_status wb_flat_write_data(const wb_record *record, wb_text *out);
 
+/* For formats that hold arrays alone: what a record without data is, if such a file cannot have it;
+ * NULL for what only has others in it. */
+const char *wb_flat_refuses(const wb_record *record);
 /* True for records that are written as arrays: arrays, and opaque records with data. */
 bool wb_record_has_data(const wb_record *record);
 

@@ -18,11 +18,12 @@
 
 enum {
     WB_GGUF_MAGIC_BYTES = 4,
-    WB_GGUF_ALIGNMENT = 32, /* where the file does not say another */
-    WB_GGUF_DIMS = 4,       /* at most, of a tensor */
-    WB_GGUF_VERSION = 3,    /* that is written */
-    WB_GGUF_BLOCK = 32,     /* elements of a block of q8_0 */
-    WB_GGUF_TYPES = 40      /* numbers of types are below it */
+    WB_GGUF_ALIGNMENT = 32,           /* where the file does not say another */
+    WB_GGUF_MOST_ALIGNMENT = 1 << 16, /* a small file must not become a large one when written */
+    WB_GGUF_DIMS = 4,                 /* at most, of a tensor */
+    WB_GGUF_VERSION = 3,              /* that is written */
+    WB_GGUF_BLOCK = 32,               /* elements of a block of q8_0 */
+    WB_GGUF_TYPES = 40                /* numbers of types are below it */
 };
 
 /* A type of tensors. Elements are in blocks of some bytes, and rows of whole blocks. */

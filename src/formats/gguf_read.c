@@ -196,9 +196,10 @@ static bool set_alignment(reader *r, const wb_record *record) {
     const bool is_u32 =
         record->type && strcmp(record->type, wb_gguf_numbers[WB_GGUF_U32].name) == 0;
     r->alignment = a;
-    if (is_u32 && a > 0 && (a & (a - 1)) == 0) return true;
+    if (is_u32 && a > 0 && a <= WB_GGUF_MOST_ALIGNMENT && (a & (a - 1)) == 0) return true;
     (void)wb_file_fault(r->file, record->offset,
-                        WB_GGUF_ALIGNMENT_NAME " must be a power of two, of type u32");
+                        WB_GGUF_ALIGNMENT_NAME " must be a power of two up to %d, of type u32",
+                        WB_GGUF_MOST_ALIGNMENT);
     return false;
 }
 

@@ -69,9 +69,7 @@ const char *wb_gguf_refuses(const wb_record *r) {
         if (type_of(r) >= 0) return NULL;
         return r->type ? r->type : wb_dtype_name(a.dtype);
     }
-    if (wb_record_is_container(r) && r->kind != WB_RECORD_OPAQUE)
-        return r->kind == WB_RECORD_STRUCT && !r->count ? r->type : NULL;
-    return r->type ? r->type : wb_record_noun(r);
+    return wb_flat_refuses(r);
 }
 
 /* ---- q8_0 ---- */
@@ -221,7 +219,8 @@ static wb_status put_pair(const writer *w, const char *key, const wb_record *r) 
 static void find_alignment(writer *w, const wb_record *metadata) {
     const wb_record *r = metadata ? wb_record_below(metadata, WB_GGUF_ALIGNMENT_NAME) : NULL;
     const bool is_one = r && r->kind == WB_RECORD_INTEGER && r->integer > 0 &&
-                        r->integer <= UINT32_MAX && (r->integer & (r->integer - 1)) == 0;
+                        r->integer <= WB_GGUF_MOST_ALIGNMENT &&
+                        (r->integer & (r->integer - 1)) == 0;
     w->alignment = is_one ? r->integer : WB_GGUF_ALIGNMENT;
 }
 

@@ -89,9 +89,7 @@ static const char *refuses(const wb_record *r) {
                : r->type   ? r->type
                            : "of a type that "
                              "Weber does not know";
-    if (wb_record_is_container(r) && r->kind != WB_RECORD_OPAQUE)
-        return r->kind == WB_RECORD_STRUCT && !r->count ? r->type : NULL;
-    return r->type ? r->type : wb_record_noun(r);
+    return wb_flat_refuses(r);
 }
 
 static wb_status add_tensor(writer *w, const wb_flat_entry *entry) {
