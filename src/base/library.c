@@ -7,11 +7,12 @@
 #include "base/error.h"
 #include "platform/locks.h"
 
-/* The name of a function that the library lacks, or NULL: all are set. */
+/* The name of a function that the library lacks, and then none is set; or NULL: all are set. */
 static const char *find_functions(const wb_library *library, void *handle) {
+    for (const wb_library_function *f = library->functions; f->name; f++)
+        if (!dlsym(handle, f->name)) return f->name;
     for (const wb_library_function *f = library->functions; f->name; f++) {
         void *function = dlsym(handle, f->name);
-        if (!function) return f->name;
         memcpy(f->place, &function, sizeof function);
     }
     return NULL;
@@ -36,7 +37,10 @@ wb_status wb_library_open(wb_library *library, const char *path, const char *wha
     const bool is_open = library->handle != NULL;
     wb_lock_give(WB_LOCK_LIBRARIES);
     if (is_open) return WB_OK;
-    if (lacks) return wb_fail(WB_ERROR_UNSUPPORTED, "%s: %s lacks %s", path, library->name, lacks);
-    return wb_fail(WB_ERROR_UNSUPPORTED, "%s: %s needs %s (Debian: %s)", path, what, library->name,
-                   library->package);
+    const char *colon = path ? ": " : "";
+    if (!path) path = "";
+    if (lacks)
+        return wb_fail(WB_ERROR_UNSUPPORTED, "%s%s%s lacks %s", path, colon, library->name, lacks);
+    return wb_fail(WB_ERROR_UNSUPPORTED, "%s%s%s needs %s (Debian: %s)", path, colon, what,
+                   library->name, library->package);
 }

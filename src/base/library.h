@@ -18,7 +18,7 @@ typedef struct wb_library {
 
 /* Opens the first file that is there and sets all functions; does nothing if that was done before.
  * The library stays open. Fails with WB_ERROR_UNSUPPORTED: "PATH: WHAT needs NAME (Debian:
- * PACKAGE)". */
+ * PACKAGE)", without PATH where it is NULL. */
 wb_status wb_library_open(wb_library *library, const char *path, const char *what);
 
 #endif

@@ -3,10 +3,10 @@
  * there) and \h (which is a hexadecimal digit there). */
 #include "text/regex.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/library.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -24,46 +24,24 @@ enum {
     MOST_KIBIBYTES = 64 << 10
 };
 
-typedef struct symbol {
-    const char *name;
-    size_t offset;
-} symbol;
-
-#define SYMBOL(name, member)                                                                       \
-    { "pcre2_" name "_8", offsetof(wb_regex_library, member) }
-
-static const symbol symbols[] = {
-    SYMBOL("compile", compile),
-    SYMBOL("code_free", code_free),
-    SYMBOL("match_data_create", match_data_create),
-    SYMBOL("match_data_free", match_data_free),
-    SYMBOL("match", match),
-    SYMBOL("get_ovector_pointer", ovector),
-    SYMBOL("match_context_create", match_context_create),
-    SYMBOL("match_context_free", match_context_free),
-    SYMBOL("set_match_limit", set_match_limit),
-    SYMBOL("set_heap_limit", set_heap_limit),
-    SYMBOL("get_error_message", error_message),
-};
-
 static bool open_library(wb_regex_library *library) {
-    static const char *const names[] = {"libpcre2-8.so.0", "libpcre2-8.0.dylib"};
-    for (size_t i = 0; i < 2 && !library->handle; i++)
-        library->handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!library->handle) {
-        (void)wb_fail(WB_ERROR_UNSUPPORTED, "it has a regular expression, which needs PCRE2 "
-                                            "(Debian: libpcre2-8-0)");
-        return false;
-    }
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *function = dlsym(library->handle, symbols[i].name);
-        if (!function) {
-            (void)wb_fail(WB_ERROR_UNSUPPORTED, "PCRE2 lacks %s", symbols[i].name);
-            return false;
-        }
-        memcpy((char *)library + symbols[i].offset, &function, sizeof function);
-    }
-    return true;
+    static const char *const names[] = {"libpcre2-8.so.0", "libpcre2-8.0.dylib", NULL};
+    const wb_library_function functions[] = {
+        {"pcre2_compile_8", &library->compile},
+        {"pcre2_code_free_8", &library->code_free},
+        {"pcre2_match_data_create_8", &library->match_data_create},
+        {"pcre2_match_data_free_8", &library->match_data_free},
+        {"pcre2_match_8", &library->match},
+        {"pcre2_get_ovector_pointer_8", &library->ovector},
+        {"pcre2_match_context_create_8", &library->match_context_create},
+        {"pcre2_match_context_free_8", &library->match_context_free},
+        {"pcre2_set_match_limit_8", &library->set_match_limit},
+        {"pcre2_set_heap_limit_8", &library->set_heap_limit},
+        {"pcre2_get_error_message_8", &library->error_message},
+        {NULL, NULL},
+    };
+    wb_library pcre2 = {names, "PCRE2", "libpcre2-8-0", functions, NULL};
+    return library->compile || wb_library_open(&pcre2, NULL, "its regular expression") == WB_OK;
 }
 
 void wb_regex_library_close(wb_regex_library *library) {
@@ -73,8 +51,7 @@ void wb_regex_library_close(wb_regex_library *library) {
         library->code_free(regex->code);
         wb_release(regex);
     }
-    if (library->handle) (void)dlclose(library->handle);
-    *library = (wb_regex_library){.handle = NULL};
+    *library = (wb_regex_library){.all = NULL};
 }
 
 /* ---- from Oniguruma's syntax ---- */
@@ -152,7 +129,7 @@ static void *compile(const wb_regex_library *library, const char *pattern, size_
 }
 
 wb_regex *wb_regex_new(wb_regex_library *library, const char *pattern, size_t bytes) {
-    if (!library->handle && !open_library(library)) return NULL;
+    if (!open_library(library)) return NULL;
     void *code = compile(library, pattern, bytes);
     wb_regex *regex = code ? wb_alloc(sizeof *regex) : NULL;
     if (!regex) {

@@ -9,8 +9,8 @@
 #include <weber/error.h>
 
 typedef struct wb_regex_library {
-    void *handle; /* NULL: not opened yet */
     struct wb_regex *all;
+    /* PCRE2's; NULL: it is not open yet */
     void *(*compile)(const uint8_t *pattern, size_t bytes, uint32_t options, int *error,
                      size_t *place, void *context);
     void (*code_free)(void *code);

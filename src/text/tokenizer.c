@@ -21,7 +21,6 @@ static void tokenizer_free(void *object) {
     wb_vocabulary_release(&t->plain);
     wb_vocabulary_release(&t->normal);
     wb_regex_library_close(&t->regexes);
-    wb_unicode_close(&t->unicode);
     wb_arena_release(&t->arena);
     wb_object_delete(t, sizeof *t, "tokenizer");
 }

@@ -1,11 +1,11 @@
 /* Categories are asked for by their numbers in utf8proc.h, which are those of its enum. */
 #include "text/unicode.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/library.h"
 #include "base/utf8.h"
 
 /* utf8proc_category_t */
@@ -14,35 +14,17 @@ enum { CC = 26, CF, CS, CO };
 
 wb_status wb_unicode_open(wb_unicode *unicode) {
     static const char *const names[] = {"libutf8proc.so.2", "libutf8proc.so.3",
-                                        "libutf8proc.2.dylib", "libutf8proc.3.dylib"};
-    if (unicode->handle) return WB_OK;
-    void *handle = NULL;
-    for (size_t i = 0; i < 4 && !handle; i++) handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!handle)
-        return wb_fail(WB_ERROR_UNSUPPORTED, "it needs properties of characters, which utf8proc "
-                                             "has (Debian: libutf8proc2)");
-    const struct {
-        const char *name;
-        void *place;
-    } functions[] = {{"utf8proc_category", &unicode->category},
-                     {"utf8proc_tolower", &unicode->tolower},
-                     {"utf8proc_map", &unicode->map},
-                     {"utf8proc_grapheme_break_stateful", &unicode->is_break}};
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *function = dlsym(handle, functions[i].name);
-        if (!function) {
-            (void)dlclose(handle);
-            return wb_fail(WB_ERROR_UNSUPPORTED, "utf8proc lacks %s", functions[i].name);
-        }
-        memcpy(functions[i].place, &function, sizeof function);
-    }
-    unicode->handle = handle;
-    return WB_OK;
-}
-
-void wb_unicode_close(wb_unicode *unicode) {
-    if (unicode->handle) (void)dlclose(unicode->handle);
-    *unicode = (wb_unicode){.handle = NULL};
+                                        "libutf8proc.2.dylib", "libutf8proc.3.dylib", NULL};
+    const wb_library_function functions[] = {
+        {"utf8proc_category", &unicode->category},
+        {"utf8proc_tolower", &unicode->tolower},
+        {"utf8proc_map", &unicode->map},
+        {"utf8proc_grapheme_break_stateful", &unicode->is_break},
+        {NULL, NULL},
+    };
+    wb_library utf8proc = {names, "utf8proc", "libutf8proc2", functions, NULL};
+    if (unicode->category) return WB_OK;
+    return wb_library_open(&utf8proc, NULL, "what it asks of characters");
 }
 
 /* ---- characters ---- */

@@ -10,7 +10,7 @@
 #include "base/text.h"
 
 typedef struct wb_unicode {
-    void *handle; /* NULL: not opened */
+    /* utf8proc's; NULL: it is not open yet */
     int (*category)(int32_t code);
     int32_t (*tolower)(int32_t code);
     ptrdiff_t (*map)(const uint8_t *text, ptrdiff_t bytes, uint8_t **out, int options);
@@ -19,7 +19,6 @@ typedef struct wb_unicode {
 
 /* Opens utf8proc, once; WB_ERROR_UNSUPPORTED names its package. */
 wb_status wb_unicode_open(wb_unicode *unicode);
-void wb_unicode_close(wb_unicode *unicode);
 
 /* The character that begins at text, which is valid UTF-8; *bytes is its length. */
 uint32_t wb_utf8_code(const char *text, size_t *bytes);
