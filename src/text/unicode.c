@@ -24,7 +24,8 @@ wb_status wb_unicode_open(wb_unicode *unicode) {
     };
     wb_library utf8proc = {names, "utf8proc", "libutf8proc2", functions, NULL};
     if (unicode->category) return WB_OK;
-    return wb_library_open(&utf8proc, NULL, "what it asks of characters");
+    return wb_library_open(&utf8proc, NULL,
+                           "what it does with characters (normal forms, case, classes)");
 }
 
 /* ---- characters ---- */
