@@ -61,7 +61,7 @@
 #define WB_DEFAULTS_load
 #define WB_DEFAULTS_load_from
 #define WB_DEFAULTS_loader .batchsize = 1, .background = true,
-#define WB_DEFAULTS_lora .rank = 8,
+#define WB_DEFAULTS_lora .rank = 8, .alpha = NAN,
 #define WB_DEFAULTS_lora_save
 #define WB_DEFAULTS_loss                                                                           \
     .ignore = INT64_MIN, .eps = -1, .delta = 1, .beta = 0.7, .gamma = 2, .margin = 1,              \

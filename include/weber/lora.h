@@ -16,6 +16,8 @@
 #ifndef WEBER_LORA_H
 #define WEBER_LORA_H
 
+#include <math.h>
+
 #include "desc.h"
 #include "model.h"
 
@@ -29,13 +31,13 @@ typedef struct wb_lora_desc {
     WB_START_MEMBER;
     wb_layer *model;
     int64_t rank WB_DEFAULT(8);
-    double alpha; /* default: rank, so that B A is added as it is */
+    double alpha WB_DEFAULT(NAN); /* default: rank, so that B A is added as it is */
     /* paths of the Dense layers: a Dense or what contains it, "layers.4"; * matches any characters;
      * default {"*.q_proj", "*.v_proj"} */
     const char *targets[WB_LORA_TARGETS];
 } wb_lora_desc;
 
-/* Adds an adapter to each Dense layer that .targets match, and freezes all else
+/* Adds an adapter to each Dense layer that .targets match, and freezes all but adapters
  * (wb_set_trainable). A's numbers are uniform within 1 / sqrt(in), as PEFT's are; B is zero, so the
  * model computes the same at first. Fails with WB_ERROR_ARGUMENT if a target matches no Dense, if
  * one has an adapter already, and if rank is not positive or alpha not finite.

@@ -113,12 +113,18 @@ static wb_layer *llama_block(const wb_llama_desc *d, wb_activation *activation, 
 wb_layer *wb_llama_make(wb_llama_desc d) {
     stack s = {.count = 0};
     int64_t qk;
-    if (d.head_features == 0 && d.heads > 0) d.head_features = d.features / d.heads;
+    const bool is_given = d.head_features != 0;
+    if (!is_given && d.heads > 0) d.head_features = d.features / d.heads;
     if (__builtin_mul_overflow(d.head_features, d.heads, &qk)) qk = -1;
     if (!MAY_MAKE("wb_llama", d.start_, d.layers, {"vocabulary", d.vocabulary},
                   {"features", d.features}, {"heads", d.heads}, {"hidden", d.hidden},
                   {"heads times head_features", qk}))
         return NULL;
+    if (!is_given && d.features % d.heads)
+        return wb_fail_null(WB_ERROR_ARGUMENT,
+                            "wb_llama: heads must divide features, unless head_features is given, "
+                            "got %lld and %lld",
+                            (long long)d.heads, (long long)d.features);
     const uint64_t errors = wb_error_count();
     wb_activation *activation = d.activation ? d.activation : wb_swish;
     add(&s, wb_embedding(d.vocabulary, d.features, .init = small(d.init), .dtype = d.dtype));

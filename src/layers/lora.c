@@ -2,6 +2,8 @@
 #include "layers/lora.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "ops/ops.h"
@@ -76,8 +78,16 @@ static void adapt(wb_layer *dense, wb_layer *adapter) {
     *place = adapter;
 }
 
+static bool freeze_others(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    (void)visitor, (void)path;
+    layer->frozen_ = layer->class_ != &wb_lora_class;
+    return true;
+}
+
 void wb_lora_plan_end(wb_lora_plan *plan, wb_layer *model, bool commit) {
-    if (commit && wb_set_trainable(model, NULL, false) != WB_OK) commit = false;
+    wb_visitor freezer = {.layer = freeze_others};
+    if (commit && !wb_visit(&freezer, model)) commit = false;
+    if (commit) wb_places_changed();
     for (int64_t i = 0; i < plan->count; i++)
         if (commit)
             adapt(plan->entries[i].dense, plan->entries[i].adapter);
@@ -92,7 +102,7 @@ static bool check_desc(const wb_lora_desc *d) {
     if (d->rank < 1)
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_lora: rank must be positive, got %lld",
                       (long long)d->rank);
-    else if (!isfinite(d->alpha))
+    else if (isinf(d->alpha))
         (void)wb_fail(WB_ERROR_ARGUMENT, "wb_lora: alpha must be finite, got %g", d->alpha);
     else
         return true;
@@ -108,7 +118,20 @@ static bool plan_new(wb_lora_plan *plan, wb_layer *dense, const wb_lora_desc *d)
     wb_array *a = wb_uniform_make(dtype, 2, (int64_t[]){d->rank, w->sizes[1]});
     a = wb_mul_number(wb_add_number(a, -0.5), 2 * bound);
     wb_array *b = wb_zeros(WB_DTYPE(dtype), w->sizes[0], d->rank);
-    return wb_lora_plan_add(plan, dense, a, b, d->alpha == 0 ? 1 : d->alpha / (double)d->rank);
+    return wb_lora_plan_add(plan, dense, a, b, isnan(d->alpha) ? 1 : d->alpha / (double)d->rank);
+}
+
+/* The Dense layers' paths, as many as a message takes. */
+static void list_dense(wb_layer *model, char *text, size_t size) {
+    size_t used = 0;
+    text[0] = 0;
+    for (wb_module m = {0}; wb_next_module(model, &m);) {
+        if (!wb_dense_adapter(m.layer) || used >= size) continue;
+        const bool has_room = used + strlen(m.path) + sizeof ", ..." < size;
+        const int more =
+            snprintf(text + used, size - used, "%s%s", used ? ", " : "", has_room ? m.path : "...");
+        used = has_room ? used + (size_t)more : size;
+    }
 }
 
 /* All Dense layers that a target matches. */
@@ -128,10 +151,12 @@ static bool plan_target(wb_lora_plan *plan, const wb_lora_desc *d, const char *t
         wb_free(m.list_);
         return false;
     }
+    char names[400];
     if (!is_any && !wb_failed()) {
-        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_lora: \"%.100s\" matches no Dense layer of %s", target,
-                      d->model->class_->name);
-        wb_error_add_paths(d->model);
+        list_dense(d->model, names, sizeof names);
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "wb_lora: \"%.100s\" matches no Dense layer of %s; it has %s", target,
+                      d->model->class_->name, *names ? names : "none");
     }
     return is_any && !wb_failed();
 }

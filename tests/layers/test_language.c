@@ -76,6 +76,10 @@ static void wrong_sizes_are_named(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "wb_llama: MultiHeadAttention: kv_heads must divide heads");
     assert_null(wb_gpt2(.layers = 0));
     assert_error(WB_ERROR_ARGUMENT, "wb_gpt2: layers must be from 1 to 1024, got 0");
+    assert_null(wb_llama(.vocabulary = 10, .features = 34, .layers = 1, .heads = 4, .hidden = 6));
+    assert_error(WB_ERROR_ARGUMENT,
+                 "wb_llama: heads must divide features, unless head_features is given, got 4 and "
+                 "34");
     assert_null(wb_llama(.vocabulary = 10, .features = 8, .layers = 1, .heads = 2));
     assert_error(WB_ERROR_ARGUMENT, "wb_llama: hidden must be positive, got 0");
     assert_null(wb_bert(.types = -1));

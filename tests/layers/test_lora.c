@@ -136,6 +136,20 @@ static void models_with_adapters_are_saved(void **state) {
     wb_free(model);
 }
 
+/* Several calls, of different ranks: all adapters are trained. alpha counts, even 0. */
+static void more_adapters_join_the_first(void **state) {
+    (void)state;
+    wb_layer *model = small_llama();
+    wb_array *before = wb_apply(model, tokens());
+    assert_int_equal(wb_lora(model, .rank = 1, .targets = {"*.q_proj"}), WB_OK);
+    assert_int_equal(wb_lora(model, .rank = 2, .alpha = 0, .targets = {"*.k_proj"}), WB_OK);
+    assert_int_equal(wb_parameter_count(model), 2 * (8 + 8 + 2 * (8 + 4)));
+    assert_true(wb_item(wb_get(model, "layers.2.attention.k_proj.adapter.scale")) == 0);
+    train(model, 2);
+    assert_false(equal(wb_apply(model, tokens()), before));
+    wb_free(model);
+}
+
 static void mistakes(void **state) {
     (void)state;
     wb_layer *model = small_llama();
@@ -145,7 +159,8 @@ static void mistakes(void **state) {
     (void)wb_lora(model, .alpha = 1e300 * 1e300);
     assert_error(WB_ERROR_ARGUMENT, "wb_lora: alpha must be finite, got inf");
     (void)wb_lora(model, .targets = {"*.q_proj", "layers.1"});
-    assert_error(WB_ERROR_ARGUMENT, "wb_lora: \"layers.1\" matches no Dense layer of Chain");
+    assert_error(WB_ERROR_ARGUMENT, "wb_lora: \"layers.1\" matches no Dense layer of Chain; it has "
+                                    "layers.2.attention.q_proj, layers.2.attention.k_proj");
     (void)wb_lora_merge(model);
     assert_error(WB_ERROR_ARGUMENT, "wb_lora_merge: Chain has no adapters");
     (void)wb_lora_remove(model);
@@ -168,6 +183,7 @@ int main(void) {
         TEST(the_formula),
         TEST(a_tie_ends_where_an_adapter_is_merged),
         TEST(models_with_adapters_are_saved),
+        TEST(more_adapters_join_the_first),
         TEST(mistakes),
     };
     return cmocka_run_group_tests_name("layers/test_lora", tests, NULL, NULL);
