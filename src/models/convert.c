@@ -6,6 +6,7 @@
 #include "formats/flat.h"
 #include "formats/format.h"
 #include "formats/gguf.h"
+#include "formats/index.h"
 #include "layers/layer.h"
 #include "models/flux.h"
 #include "models/rename.h"
@@ -163,10 +164,11 @@ static bool set_quantised(wb_record *r, void *type) {
 }
 
 static wb_status check_type(const wb_format *format, const char *to, const char *type) {
-    if (!type || (format == &wb_format_gguf && strcmp(type, WB_GGUF_Q8_0) == 0)) return WB_OK;
-    return wb_fail(WB_ERROR_ARGUMENT,
-                   "%s: .type must be \"" WB_GGUF_Q8_0 "\", for a .gguf, but is \"%.40s\"", to,
-                   type);
+    if (type && format != &wb_format_gguf)
+        return wb_fail(WB_ERROR_ARGUMENT, "%s: .type is for names that end in .gguf", to);
+    if (!type || strcmp(type, WB_GGUF_Q8_0) == 0) return WB_OK;
+    return wb_fail(WB_ERROR_ARGUMENT, "%s: .type must be \"" WB_GGUF_Q8_0 "\", but is \"%.40s\"",
+                   to, type);
 }
 
 static wb_status convert(wb_file *file, const wb_format *format, const char *to,
@@ -217,6 +219,11 @@ wb_status wb_convert_make(const char *from, const char *to, wb_convert_desc desc
     }
     const wb_status status = convert(file, format, to, &desc);
     const wb_status closed = wb_scope_leave();
+    if (status == WB_OK && format == &wb_format_gguf && wb_is_folder(from))
+        wb_log_line(WB_LOG_WARN,
+                    "%s: the arrays have the names of the folder, of which no GGUF model is made; "
+                    "save the model as .safetensors, and convert that",
+                    to);
     wb_free(file);
     return status == WB_OK ? closed : status;
 }

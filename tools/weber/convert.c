@@ -11,14 +11,15 @@
 #include "tool.h"
 
 static const char help[] =
-    "usage: weber convert IN OUT [--rename=TABLE] [--model[=KEY] | --structure=TEXT "
-    "[--from=torch]]\n"
+    "usage: weber convert IN OUT [--rename=TABLE] [--type=q8_0]\n"
+    "       weber convert IN OUT (--model[=KEY] | --structure=TEXT [--from=torch]) [--lora=FOLDER] "
+    "[--check=FILE]\n"
     "       weber convert IN OUT --like=FILE\n"
     "\n"
     "Writes what the file IN holds to the file OUT; both formats follow the names: .bson, "
     ".safetensors\n"
-    "(named arrays), .npy (one array), .npz; IN may be PyTorch's .pt, llama.cpp's .gguf "
-    "or Julia's\n"
+    "(named arrays), .npy (one array), .npz, .gguf (llama.cpp's); IN may be PyTorch's .pt or "
+    "Julia's\n"
     ".jld2, too. What OUT cannot hold is left out, "
     "with a warning. OUT is replaced only when it is written whole.\n"
     "\n"
@@ -51,7 +52,8 @@ static const char help[] =
     "load_state_dict\n"
     "  --lora=FOLDER     with --model: low-rank adapters (PEFT's folder) are added to the weights\n"
     "  --type=q8_0       OUT is a .gguf: matrices become bytes with a scale for each 32 of "
-    "them\n"
+    "them; a model of Weber's\n"
+    "                    is first written as .safetensors by --model\n"
     "  --check=FILE      for a model: FILE (.npz) has an input x (or x1, x2) and the result y, as "
     "PyTorch gave them in\n"
     "                    eval mode; the largest difference is printed, and without agreement OUT "
@@ -107,7 +109,9 @@ static int convert(const char *from, const char *to, const char *table, const ch
     char *rename = table ? read_text(table) : NULL;
     if (table && !rename) return 1;
     const wb_status status = wb_convert(from, to, .rename = rename, .type = type);
-    const int failed = wb_report("weber convert");
+    static const char *const words[][2] = {{".type ", "--type "}};
+    const int failed = wb_failed();
+    if (failed) tool_say_error("convert", words, 1);
     if (!table && is_bson(to) && (status == WB_OK || status == WB_ERROR_UNSUPPORTED))
         advise(from, to);
     free(rename);
@@ -212,7 +216,8 @@ int tool_convert(int count, char **arguments) {
     if (r.library && !r.structure)
         return tool_wrong(help, "convert: --from needs --structure, the layers of the model");
     if (type && (like || r.key || r.structure))
-        return tool_wrong(help, "convert: --type goes without --like, --model and --structure");
+        return tool_wrong(help, "convert: --type goes without --like, --model and --structure; "
+                                "write the model as .safetensors, then convert that");
     if (like && (r.table || r.key || r.structure))
         return tool_wrong(help, "convert: --like goes without --rename, --model and --structure");
     const char *from = arguments[optind - 1], *to = arguments[optind];

@@ -1,8 +1,10 @@
 /* `weber generate FOLDER TEXT`: continues a text with a model of language, token by token. */
 #include <getopt.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <weber.h>
 
@@ -88,23 +90,35 @@ static bool generate(const settings *s, wb_layer *model, const wb_tokenizer *tok
     stream out = {.tokenizer = tokenizer};
     out.ids = encode(s, tokenizer, &out.count);
     const int64_t given = out.count;
-    bool good = out.ids && print_more(&out, true);
+    bool good = out.ids != NULL;
     if (good)
         good = wb_generate(model, given, out.ids, .most = given + s->tokens,
                            .temperature = s->temperature, .top_k = s->top_k, .top_p = s->top_p,
                            .repetition = s->repetition, .end = wb_end_token(s->folder),
                            .each = on_token, .user = &out) >= 0 &&
                print_more(&out, false);
-    (void)putchar('\n');
+    if (out.printed) (void)putchar('\n');
     free(out.ids);
     return good;
+}
+
+static bool is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 /* That of the folder, or of the folder in which the file is. */
 static wb_tokenizer *open_tokenizer(const char *model) {
     static const char name[] = "tokenizer.json", end[] = ".gguf";
     const size_t length = strlen(model), last = sizeof end - 1;
-    if (length < last || strcmp(model + length - last, end) != 0) return wb_tokenizer_load(model);
+    if (is_folder(model)) return wb_tokenizer_load(model);
+    if (length < last || strcmp(model + length - last, end) != 0) {
+        (void)wb_fail(WB_ERROR_ARGUMENT,
+                      "%s: a model must be a folder with tokenizer.json and config.json, or a "
+                      ".gguf with tokenizer.json beside it",
+                      model);
+        return NULL;
+    }
     const char *slash = strrchr(model, '/');
     const size_t before = slash ? (size_t)(slash - model) + 1 : 0;
     char *path = malloc(before + sizeof name);
@@ -166,7 +180,7 @@ static bool read_integer(const char *text, int64_t least, int64_t *number) {
 static bool read_real(const char *text, double *number) {
     char *end;
     *number = strtod(text, &end);
-    return *text && !*end;
+    return *text && !*end && isfinite(*number);
 }
 
 int tool_generate(int count, char **arguments) {
@@ -188,16 +202,18 @@ int tool_generate(int count, char **arguments) {
         if (letter == 'n') good = read_integer(optarg, 0, &s.tokens) && s.tokens <= INT32_MAX;
         if (letter == 'k') good = read_integer(optarg, 0, &s.top_k);
         if (letter == 's') good = read_integer(optarg, INT64_MIN, &s.seed);
-        if (letter == 't') good = read_real(optarg, &s.temperature);
-        if (letter == 'p') good = read_real(optarg, &s.top_p);
-        if (letter == 'r') good = read_real(optarg, &s.repetition);
+        if (letter == 't') good = read_real(optarg, &s.temperature) && s.temperature >= 0;
+        if (letter == 'p') good = read_real(optarg, &s.top_p) && s.top_p > 0 && s.top_p <= 1;
+        if (letter == 'r') good = read_real(optarg, &s.repetition) && s.repetition > 0;
         if (letter == 'd') s.device = optarg;
         if (letter == 'l') s.lora = optarg;
         if (!good)
             return tool_wrong(help, "generate: --%s takes %s, got \"%s\"", options[place].name,
                               letter == 's'                    ? "a whole number"
                               : letter == 'n' || letter == 'k' ? "a whole number from 0 on"
-                                                               : "a number",
+                              : letter == 't'                  ? "a number from 0 on"
+                              : letter == 'p'                  ? "a number above 0 and at most 1"
+                                                               : "a number above 0",
                               optarg);
     }
     if (count + 1 - optind != 2)

@@ -18,7 +18,7 @@ static const char usage[] =
     "                                       a file in another format, under other names\n"
     "       weber evaluate MODEL --data DATA\n"
     "                                       loss, accuracy and confusion matrix of a saved model\n"
-    "       weber generate FOLDER TEXT      continues a text with a model of language\n"
+    "       weber generate MODEL TEXT       continues a text: a folder, or a .gguf\n"
     "       weber run -n N PROGRAM ...      the program in N processes that train together\n"
     "       weber ranks                     checks the group of processes that it is run in\n"
     "       weber profile PROGRAM ...       where its time goes, by layer and operation\n"
