@@ -57,7 +57,8 @@ static wb_status check(const char *function, wb_optimiser *o, const wb_layer *mo
     if (o->model != model || g->model != model)
         return wb_fail(WB_ERROR_ARGUMENT, "%s: the %s belong%s to another model", function,
                        o->model != model ? "optimiser" : "gradients", o->model != model ? "s" : "");
-    if (same_slots(o, g) && unchanged(o)) return WB_OK;
+    const bool has_places = o->list_moves == wb_list_moves(); /* else some may be frozen by now */
+    if (has_places && same_slots(o, g) && unchanged(o)) return WB_OK;
     const wb_status status = wb_optimiser_group(o);
     if (status != WB_OK || same_slots(o, g)) return status;
     return wb_fail(WB_ERROR_ARGUMENT, "%s: the model has changed since its gradients were made",

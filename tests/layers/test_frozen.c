@@ -88,6 +88,22 @@ static void an_optimiser_follows(void **state) {
     wb_free(adam), wb_free(model);
 }
 
+static void gradients_of_what_is_frozen_by_now_are_an_error(void **state) {
+    (void)state;
+    wb_layer *model = model_of();
+    wb_optimiser *adam = wb_setup(wb_adam(), model);
+    wb_gradients *g;
+    wb_array *first = wb_get(model, "layers.1.weight");
+    assert_non_null(wb_withgradient(loss, model, data(), NULL, &g));
+    assert_int_equal(wb_set_trainable(model, "layers.1", false), WB_OK);
+    (void)wb_update(adam, model, g);
+    assert_error(WB_ERROR_ARGUMENT, "the model has changed since its gradients were made");
+    assert_ptr_equal(wb_get(model, "layers.1.weight"), first);
+    assert_non_null(wb_train_step(loss, model, data(), NULL, adam));
+    assert_ptr_equal(wb_get(model, "layers.1.weight"), first);
+    wb_free(adam), wb_free(model);
+}
+
 /* An array that is in a frozen layer, too, changes only where it is trained. */
 static void a_frozen_layer_keeps_its_numbers(void **state) {
     (void)state;
@@ -117,8 +133,11 @@ static void wrong_paths_are_errors(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_scope, close_scope)
     const struct CMUnitTest tests[] = {
-        TEST(paths_say_which_layers), TEST(only_trainable_layers_change),
-        TEST(an_optimiser_follows),   TEST(a_frozen_layer_keeps_its_numbers),
+        TEST(paths_say_which_layers),
+        TEST(only_trainable_layers_change),
+        TEST(an_optimiser_follows),
+        TEST(a_frozen_layer_keeps_its_numbers),
+        TEST(gradients_of_what_is_frozen_by_now_are_an_error),
         TEST(wrong_paths_are_errors),
     };
     return cmocka_run_group_tests_name("layers/test_frozen", tests, NULL, NULL);
