@@ -37,10 +37,11 @@ typedef struct wb_lora_desc {
     const char *targets[WB_LORA_TARGETS];
 } wb_lora_desc;
 
-/* Adds an adapter to each Dense layer that .targets match, and freezes all but adapters
- * (wb_set_trainable). A's numbers are uniform within 1 / sqrt(in), as PEFT's are; B is zero, so the
- * model computes the same at first. Fails with WB_ERROR_ARGUMENT if a target matches no Dense, if
- * one has an adapter already, and if rank is not positive or alpha not finite.
+/* Adds an adapter to each Dense layer that .targets match, and freezes all else
+ * (wb_set_trainable) but adapters that the model has already. A's numbers are uniform within
+ * 1 / sqrt(in), as PEFT's are; B is zero, so the model computes the same at first. Fails with
+ * WB_ERROR_ARGUMENT if a target matches no Dense, if one has an adapter already, and if rank is not
+ * positive or alpha not finite.
  * wb_lora(model, .targets = {"*.q_proj", "*.k_proj"}). */
 #define wb_lora(...) WB_MAKE(wb_lora_make, lora, __VA_ARGS__)
 WB_API wb_status wb_lora_make(wb_lora_desc desc);
@@ -68,7 +69,7 @@ typedef struct wb_lora_save_desc {
 WB_API wb_status wb_lora_save_make(wb_lora_save_desc desc);
 
 /* Reads such a folder, PEFT's or Weber's, into the model that it was trained on, and freezes all
- * else, as wb_lora does; adapters that the model has are replaced. Names may be those of Hugging
+ * else; all adapters that the model has are replaced. Names may be those of Hugging
  * Face's models (GPT-2, Llama, Mistral, Qwen2, BERT). Fails with WB_ERROR_FORMAT, naming it, on
  * what PEFT has besides: DoRA, biases, other modules saved with the adapters, embeddings; with
  * WB_ERROR_SHAPE if sizes do not fit. */

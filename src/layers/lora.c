@@ -78,21 +78,29 @@ static void adapt(wb_layer *dense, wb_layer *adapter) {
     *place = adapter;
 }
 
-static bool freeze_others(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+/* Adapters that the model has stay as they are. */
+static bool freeze(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
     (void)visitor, (void)path;
-    layer->frozen_ = layer->class_ != &wb_lora_class;
+    if (layer->class_ != &wb_lora_class) layer->frozen_ = true;
     return true;
 }
 
-void wb_lora_plan_end(wb_lora_plan *plan, wb_layer *model, bool commit) {
-    wb_visitor freezer = {.layer = freeze_others};
-    if (commit && !wb_visit(&freezer, model)) commit = false;
-    if (commit) wb_places_changed();
+static bool drop_adapter(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
+    (void)visitor, (void)path;
+    if (wb_lora_of(layer)) adapt(layer, NULL);
+    return true;
+}
+
+void wb_lora_plan_end(wb_lora_plan *plan, wb_layer *model, wb_lora_end end) {
+    wb_visitor freezing = {.layer = freeze}, dropping = {.layer = drop_adapter};
+    const bool commit = end != WB_LORA_GIVE_UP && wb_visit(&freezing, model) &&
+                        (end != WB_LORA_REPLACE || wb_visit(&dropping, model));
     for (int64_t i = 0; i < plan->count; i++)
         if (commit)
             adapt(plan->entries[i].dense, plan->entries[i].adapter);
         else
             wb_free(plan->entries[i].adapter);
+    if (commit) wb_places_changed();
     wb_release(plan->entries);
 }
 
@@ -171,7 +179,7 @@ wb_status wb_lora_make(wb_lora_desc d) {
     wb_lora_plan plan = {.count = 0};
     bool good = true;
     for (int i = 0; good && i < most && targets[i]; i++) good = plan_target(&plan, &d, targets[i]);
-    wb_lora_plan_end(&plan, d.model, good);
+    wb_lora_plan_end(&plan, d.model, good ? WB_LORA_ADD : WB_LORA_GIVE_UP);
     const wb_status status = wb_scope_leave();
     return wb_failed() ? wb_error_status() : status;
 }
@@ -184,12 +192,6 @@ static bool has_adapters(const char *function, wb_layer *model) {
     if (!is_any && !wb_failed())
         (void)wb_fail(WB_ERROR_ARGUMENT, "%s: %s has no adapters", function, model->class_->name);
     return is_any;
-}
-
-static bool drop_adapter(wb_visitor *visitor, const wb_path *path, wb_layer *layer) {
-    (void)visitor, (void)path;
-    if (wb_lora_of(layer)) adapt(layer, NULL);
-    return true;
 }
 
 /* Needs no memory, so it cannot end half-way. */

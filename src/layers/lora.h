@@ -24,9 +24,10 @@ typedef struct wb_lora_plan {
 
 /* Adds an adapter for the Dense layer; false with an error if the sizes do not fit. */
 bool wb_lora_plan_add(wb_lora_plan *plan, wb_layer *dense, wb_array *a, wb_array *b, double scale);
-/* With commit, the layers get their adapters instead of those that they have, and all else in the
- * model is frozen. */
-void wb_lora_plan_end(wb_lora_plan *plan, wb_layer *model, bool commit);
+typedef enum wb_lora_end { WB_LORA_GIVE_UP, WB_LORA_ADD, WB_LORA_REPLACE } wb_lora_end;
+/* The layers get their adapters, beside those that the model has or instead of all of them, and all
+ * layers but adapters are frozen; or nothing changes. */
+void wb_lora_plan_end(wb_lora_plan *plan, wb_layer *model, wb_lora_end end);
 
 /* The adapter of a layer; NULL: it has none, or is no Dense. */
 wb_lora_layer *wb_lora_of(wb_layer *layer);

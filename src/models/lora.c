@@ -229,7 +229,7 @@ wb_status wb_lora_load(const char *path, wb_layer *model) {
     reader r = {.rank = 0};
     wb_lora_plan plan = {.count = 0};
     const bool good = read_config(&r, path) && open_weights(&r, path) && plan_all(&r, model, &plan);
-    wb_lora_plan_end(&plan, model, good);
+    wb_lora_plan_end(&plan, model, good ? WB_LORA_REPLACE : WB_LORA_GIVE_UP);
     wb_release(r.taken), wb_free(r.weights), wb_free(r.config);
     const wb_status status = wb_scope_leave();
     return wb_failed() ? wb_error_status() : status;

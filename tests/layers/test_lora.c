@@ -80,6 +80,18 @@ static void a_training_goes_on_after_adapters_change(void **state) {
     wb_free(model);
 }
 
+static void adapters_of_two_ranks_are_trained(void **state) {
+    (void)state;
+    wb_layer *model = small_llama();
+    assert_int_equal(wb_lora(model, .rank = 3, .targets = {"layers.2.attention.q_proj"}), WB_OK);
+    assert_int_equal(wb_lora(model, .rank = 2, .targets = {"layers.3.attention.q_proj"}), WB_OK);
+    assert_int_equal(wb_parameter_count(model), 3 * (8 + 8) + 2 * (8 + 8));
+    assert_int_equal(wb_set_trainable(model, "layers.2", false), WB_OK);
+    assert_int_equal(wb_lora(model, .rank = 1, .targets = {"*.k_proj"}), WB_OK);
+    assert_int_equal(wb_parameter_count(model), 2 * (8 + 8) + 2 * (8 + 4));
+    wb_free(model);
+}
+
 /* y = tanh(W x + b + alpha / rank B A x), by its parts, and merged in the weight's own type. */
 static void the_formula(void **state) {
     (void)state;
@@ -180,6 +192,7 @@ int main(void) {
         TEST(an_adapter_changes_nothing_at_first),
         TEST(adapters_alone_are_trained),
         TEST(a_training_goes_on_after_adapters_change),
+        TEST(adapters_of_two_ranks_are_trained),
         TEST(the_formula),
         TEST(a_tie_ends_where_an_adapter_is_merged),
         TEST(models_with_adapters_are_saved),

@@ -45,6 +45,16 @@ static void there_and_back(void **state) {
     }
 }
 
+static void all_adapters_are_replaced(void **state) {
+    (void)state;
+    wb_layer *model = adapted("*.q_proj"), *other = adapted("*.k_proj");
+    assert_int_equal(wb_lora_save(path_of("adapter"), model), WB_OK);
+    assert_int_equal(wb_lora_load(path_of("adapter"), other), WB_OK);
+    assert_true(equal(results(other), results(model)));
+    assert_int_equal(wb_parameter_count(other), wb_parameter_count(model));
+    wb_free(model), wb_free(other);
+}
+
 static void a_model_by_itself(void **state) {
     (void)state;
     wb_layer *dense = wb_dense(3, 2), *again;
@@ -189,8 +199,13 @@ static void every_allocation_may_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(there_and_back),  TEST(a_model_by_itself), TEST(names_of_hugging_face),
-        TEST(what_is_refused), TEST(mistakes),          TEST(every_allocation_may_fail),
+        TEST(there_and_back),
+        TEST(all_adapters_are_replaced),
+        TEST(a_model_by_itself),
+        TEST(names_of_hugging_face),
+        TEST(what_is_refused),
+        TEST(mistakes),
+        TEST(every_allocation_may_fail),
     };
     return cmocka_run_group_tests_name("models/test_lora_files", tests, make_folder, drop_folder);
 }
