@@ -201,6 +201,7 @@ wb_array *wb_image_prepare_make(wb_array *x, wb_image_prepare_desc desc) {
     wb_pixels pixels;
     if (!check_picture(x) || !wb_check_prepare("image_prepare", &desc, x->sizes[2])) return NULL;
     if (!wb_pixels_of(x, &pixels)) return NULL;
+    if (desc.random_crop) desc.resize = 0; /* which is not done then */
     const plan p = plan_middle(&pixels, &desc);
     const int64_t sizes[] = {p.part.width, p.part.height, pixels.channels};
     const int64_t count = wb_count_sizes(3, sizes);

@@ -146,7 +146,7 @@ static void random_crops_are_parts_of_the_picture(void **state) {
     /* of 8% to 100% of the area: sqrt(0.08 * 30000 * 3 / 4) = 42, up to all 200 */
     assert_true(least > 35 && least < 70 && most > 165);
     assert_true(fabs(sum / 300 - 100) < 6);
-    wb_array *thin = wb_image_prepare(wb_zeros(WB_U8, 1000, 1, 3), .random_crop = true);
+    wb_array *thin = wb_image_prepare(wb_zeros(WB_U8, 10000, 1, 3), .random_crop = true);
     assert_int_equal(wb_size(thin, 1), 224);
 }
 
