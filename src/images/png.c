@@ -16,6 +16,7 @@ typedef struct png_struct png_struct;
 typedef struct png_info png_info;
 typedef void on_message(png_struct *png, const char *message);
 typedef void on_read(png_struct *png, unsigned char *to, size_t size);
+enum { CRC_IS_ERROR = 1 }; /* PNG_CRC_ERROR_QUIT */
 
 static struct {
     const char *(*version)(const png_struct *png);
@@ -23,6 +24,7 @@ static struct {
     png_info *(*begin_info)(const png_struct *png);
     void (*end)(png_struct **png, png_info **info, png_info **end_info);
     void *(*user)(const png_struct *png);
+    void (*crc_action)(png_struct *png, int critical, int ancillary);
     void (*read_by)(png_struct *png, void *user, on_read *read);
     void *(*reader)(const png_struct *png);
     void (*read_info)(png_struct *png, png_info *info);
@@ -47,6 +49,7 @@ static bool open_png(const wb_image_file *file) {
         {"png_create_info_struct", &lib.begin_info},
         {"png_destroy_read_struct", &lib.end},
         {"png_get_error_ptr", &lib.user},
+        {"png_set_crc_action", &lib.crc_action},
         {"png_set_read_fn", &lib.read_by},
         {"png_get_io_ptr", &lib.reader},
         {"png_read_info", &lib.read_info},
@@ -109,6 +112,7 @@ static bool has_room(const reading *r, uint32_t width, uint32_t height, int dept
 static bool prepare(reading *r) {
     uint32_t width, height;
     int depth, colours;
+    lib.crc_action(r->png, CRC_IS_ERROR, CRC_IS_ERROR); /* transparency would be left out */
     lib.read_info(r->png, r->info);
     (void)lib.header(r->png, r->info, &width, &height, &depth, &colours, NULL, NULL, NULL);
     lib.expand(r->png); /* palettes, few bits, keys of transparency */
