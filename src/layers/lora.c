@@ -1,6 +1,7 @@
 /* Adapters of low rank beside the weights of Dense layers. */
 #include "layers/lora.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,6 +50,14 @@ wb_lora_layer *wb_lora_of(wb_layer *layer) {
 
 /* ---- plans ---- */
 
+/* Whether the adapter's type can hold it. */
+static bool check_scale(const wb_array *a, double scale) {
+    if (fabs(scale) <= (a->dtype == WB_F64 ? DBL_MAX : (double)FLT_MAX)) return true;
+    (void)wb_fail(WB_ERROR_ARGUMENT, "alpha / rank is %g, which %s cannot hold", scale,
+                  wb_dtype_name((wb_dtype)a->dtype));
+    return false;
+}
+
 bool wb_lora_plan_add(wb_lora_plan *plan, wb_layer *dense, wb_array *a, wb_array *b, double scale) {
     wb_array *number = wb_scalar(a ? (wb_dtype)a->dtype : WB_F32, scale);
     wb_array *weight = wb_get(dense, "weight");
@@ -61,6 +70,7 @@ bool wb_lora_plan_add(wb_lora_plan *plan, wb_layer *dense, wb_array *a, wb_array
                       wb_text_of(a), wb_text_of(b), wb_text_of(weight));
         return false;
     }
+    if (!check_scale(a, scale)) return false;
     const struct {
         wb_array *a, *b, *scale;
     } arrays = {wb_numbers_beside(weight, a), wb_numbers_beside(weight, b),

@@ -296,6 +296,10 @@ static bool add_adapter(writer *w, const char *path, const wb_lora_layer *l) {
     const int64_t rank = l->a->sizes[0];
     const char *module = module_name(w, path);
     if (!module || wb_failed()) return false;
+    if (!isfinite(scale)) {
+        (void)wb_fail(WB_ERROR_ARGUMENT, "wb_lora_save: alpha / rank of %s is %g", path, scale);
+        return false;
+    }
     if (w->count && (rank != w->rank || scale != w->scale)) {
         (void)wb_fail(WB_ERROR_ARGUMENT,
                       "wb_lora_save: all adapters must have one rank and alpha; %s has rank %lld "

@@ -170,6 +170,8 @@ static void mistakes(void **state) {
     assert_error(WB_ERROR_ARGUMENT, "wb_lora: rank must be positive, got 0");
     (void)wb_lora(model, .alpha = 1e300 * 1e300);
     assert_error(WB_ERROR_ARGUMENT, "wb_lora: alpha must be finite, got inf");
+    (void)wb_lora(model, .alpha = 1e300);
+    assert_error(WB_ERROR_ARGUMENT, "alpha / rank is 1.25e+299, which f32 cannot hold");
     (void)wb_lora(model, .targets = {"*.q_proj", "layers.1"});
     assert_error(WB_ERROR_ARGUMENT, "wb_lora: \"layers.1\" matches no Dense layer of Chain; it has "
                                     "layers.2.attention.q_proj, layers.2.attention.k_proj");

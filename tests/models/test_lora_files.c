@@ -159,6 +159,11 @@ static void mistakes(void **state) {
     assert_int_equal(wb_lora(model, .rank = 2, .targets = {"layers.3"}), WB_OK);
     (void)wb_lora_save(path_of("adapter"), model);
     assert_error(WB_ERROR_ARGUMENT, "all adapters must have one rank and alpha");
+    static const char scale[] = "layers.2.attention.q_proj.adapter.scale";
+    assert_int_equal(wb_set(model, scale, wb_scalar(WB_F32, INFINITY)), WB_OK);
+    (void)wb_lora_save(path_of("adapter"), model);
+    assert_error(WB_ERROR_ARGUMENT, "alpha / rank of layers.2.attention.q_proj is inf");
+    assert_int_equal(wb_set(model, scale, wb_scalar(WB_F32, 1.5)), WB_OK);
     write_file(path_of("plain"), "x", 1);
     (void)wb_lora_save(path_of("plain/x"), model);
     assert_error(WB_ERROR_ARGUMENT, "all adapters must have one rank and alpha");
