@@ -82,7 +82,7 @@ static float element_at(const void *data, wb_dtype dtype, int64_t i) {
 }
 
 /* Scale max |x| / 127 as f16, then the integers next to x / scale, halves away from zero: ggml's
- * arithmetic in f32. False if a number is not finite. */
+ * arithmetic in f32. False if a number is not finite, or the scale is not as f16. */
 static bool quantise(const float *x, unsigned char *block) {
     float most = 0;
     for (int i = 0; i < WB_GGUF_BLOCK; i++) {
@@ -91,6 +91,7 @@ static bool quantise(const float *x, unsigned char *block) {
     }
     const float scale = most / 127, inverse = scale == 0 ? 0 : 1 / scale;
     const uint16_t bits = wb_to_f16(scale);
+    if (!isfinite((float)wb_of_f16(bits))) return false;
     memcpy(block, &bits, sizeof bits);
     for (int i = 0; i < WB_GGUF_BLOCK; i++) {
         const float q = roundf(x[i] * inverse);
@@ -114,8 +115,8 @@ static wb_status write_quantised(const writer *w, const tensor *t) {
     if (data) wb_flat_data_end(t->record, data);
     if (is_finite) return wb_text_status(w->out);
     return wb_fail(WB_ERROR_ARGUMENT,
-                   "%s: \"%.200s\" has a number that is not finite, which q8_0 "
-                   "cannot hold",
+                   "%s: \"%.200s\" has a number that is not finite, or too large, "
+                   "which q8_0 cannot hold",
                    w->out->path, t->name);
 }
 

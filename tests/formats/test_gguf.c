@@ -326,6 +326,53 @@ static void a_model_is_saved_and_made_again(void **state) {
     wb_free(model), wb_free(again);
 }
 
+/* ggml's loops, dequantize_row_q4_K and dequantize_row_q6_K, with scales of 1. */
+static void unpack_k4(const unsigned char *b, float *y) {
+    const unsigned char *s = b + 4, *q = b + 16;
+    for (int is = 0; is < 8; is += 2, q += 32)
+        for (int half = 0; half < 2; half++) {
+            const int j = is + half;
+            const int d = j < 4 ? s[j] & 63 : (s[j + 4] & 15) | ((s[j - 4] >> 6) << 4);
+            const int m = j < 4 ? s[j + 4] & 63 : (s[j + 4] >> 4) | ((s[j] >> 6) << 4);
+            for (int l = 0; l < 32; l++) *y++ = (float)(d * (half ? q[l] >> 4 : q[l] & 15) - m);
+        }
+}
+
+static void unpack_k6(const unsigned char *b, float *y) {
+    const unsigned char *low = b, *high = b + 128, *scales = b + 192;
+    for (int n = 0; n < 256; n += 128, y += 128, low += 64, high += 32, scales += 8)
+        for (int l = 0; l < 32; l++)
+            for (int k = 0; k < 4; k++) {
+                const int byte = low[l + k % 2 * 32], four = k < 2 ? byte & 15 : byte >> 4;
+                const int q = (four | (((high[l] >> (2 * k)) & 3) << 4)) - 32;
+                y[l + 32 * k] = (float)((int8_t)scales[l / 16 + 2 * k] * q);
+            }
+}
+
+static void every_bit_of_a_block_counts(void **state) {
+    (void)state;
+    static const uint64_t wide[] = {256};
+    builder b = {.size = 0};
+    float wanted[2][256];
+    uint32_t random = 5;
+    put(&b, "GGUF", 4), put_u32(&b, 3), put_u64(&b, 2), put_u64(&b, 0);
+    put_tensor(&b, "k4", 1, wide, 12, 144);
+    unsigned char *k4 = b.data, *k6 = b.data + b.data_size;
+    put_tensor(&b, "k6", 1, wide, 14, 210);
+    for (size_t i = 0; i < b.data_size; i++)
+        b.data[i] = (unsigned char)((random = random * 1664525 + 1013904223) >> 24);
+    memcpy(k4, "\0\x3c\0\x3c", 4), memcpy(k6 + 208, "\0\x3c", 2);
+    unpack_k4(k4, wanted[0]), unpack_k6(k6, wanted[1]);
+    put_data(&b, 0);
+    write_bytes(NAME, b.bytes, b.size);
+    wb_file *file = open_saved();
+    for (int64_t i = 0; i < 256; i++) {
+        assert_float_equal(element(file, "k4", i), wanted[0][i], 0);
+        assert_float_equal(element(file, "k6", i), wanted[1][i], 0);
+    }
+    wb_free(file);
+}
+
 static void save_floats(const char *name, const float *values, int64_t count) {
     (void)snprintf(test_path, sizeof test_path, "%s/%s", test_folder, name);
     wb_scope_open();
@@ -356,12 +403,18 @@ static void what_cannot_be_quantised_is_said(void **state) {
     (void)state;
     float values[32] = {0};
     char to[300];
-    values[7] = NAN;
-    save_floats("in.safetensors", values, 32);
     (void)snprintf(to, sizeof to, "%s/out.gguf", test_folder);
-    assert_int_equal(wb_convert(test_path, to, .type = "q8_0"), WB_ERROR_ARGUMENT);
-    assert_error(WB_ERROR_ARGUMENT,
-                 "\"x\" has a number that is not finite, which q8_0 cannot hold");
+    for (int i = 0; i < 2; i++) {
+        values[7] = i ? 127 * 65520.0F : NAN;
+        save_floats("in.safetensors", values, 32);
+        assert_int_equal(wb_convert(test_path, to, .type = "q8_0"), WB_ERROR_ARGUMENT);
+        assert_error(WB_ERROR_ARGUMENT,
+                     "\"x\" has a number that is not finite, or too large, which q8_0 cannot hold");
+    }
+    values[7] = 127 * 65504.0F;
+    save_floats("in.safetensors", values, 32);
+    assert_int_equal(wb_convert(test_path, to, .type = "q8_0"), WB_OK);
+    save_floats("in.safetensors", values, 32);
     assert_int_equal(wb_convert(test_path, to, .type = "q4_0"), WB_ERROR_ARGUMENT);
     assert_error(WB_ERROR_ARGUMENT, ".type must be \"q8_0\", but is \"q4_0\"");
     assert_int_equal(wb_convert(test_path, "x.npz", .type = "q8_0"), WB_ERROR_ARGUMENT);
@@ -425,6 +478,7 @@ int main(void) {
         TEST(a_file_is_recognised_by_any_name),
         TEST(what_is_written_comes_back),
         TEST(a_model_is_saved_and_made_again),
+        TEST(every_bit_of_a_block_counts),
         TEST(floats_are_quantised),
         TEST(what_cannot_be_quantised_is_said),
         TEST(halves_have_the_right_bits),
