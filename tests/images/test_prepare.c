@@ -38,6 +38,30 @@ static void halves_are_weighted_means(void **state) {
     assert_bytes(wb_image_resize(x, 4, 1), 4, values);
 }
 
+/* Of PIL, for which rounding heights first would give 94, 117, 182 and 127. */
+static void widths_are_rounded_before_heights(void **state) {
+    (void)state;
+    static const uint8_t cubic[] = {66, 129, 95, 118, 173, 181, 121, 140, 124, 126, 137, 160},
+                         linear[] = {73, 127, 100, 118, 165, 170, 128, 136, 127, 131, 130, 160};
+    uint8_t values[9 * 7];
+    for (int i = 0; i < 9 * 7; i++) {
+        const int x = i % 9, y = i / 9;
+        values[i] = (uint8_t)(x * x * 37 + y * y * y * 11 + x * y * 53);
+    }
+    wb_array *x = wb_from(WB_U8, values, 9, 7, 1);
+    assert_bytes(wb_image_resize(x, 4, 3, WB_IMAGE_BICUBIC), 12, cubic);
+    assert_bytes(wb_image_resize(x, 4, 3), 12, linear);
+}
+
+/* As Python's round does: 0.5 to 0, 1.5 to 2. */
+static void halves_of_the_middle_become_even(void **state) {
+    (void)state;
+    const uint8_t values[] = {0, 1, 2, 3, 4};
+    wb_array *three = wb_from(WB_U8, values, 3, 1), *five = wb_from(WB_U8, values, 5, 1);
+    assert_bytes(wb_image_crop(three, 2, 1), 2, (const uint8_t[]){0, 1});
+    assert_bytes(wb_image_crop(five, 2, 1), 2, (const uint8_t[]){2, 3});
+}
+
 static void constant_pictures_stay_constant(void **state) {
     (void)state;
     static const int64_t sizes[] = {1, 2, 3, 7, 30};
@@ -214,6 +238,8 @@ static void without_memory_nothing_is_left(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(halves_are_weighted_means),
+        TEST(widths_are_rounded_before_heights),
+        TEST(halves_of_the_middle_become_even),
         TEST(constant_pictures_stay_constant),
         TEST(numbers_are_near_to_bytes),
         TEST(numbers_have_a_gradient),
