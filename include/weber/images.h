@@ -60,7 +60,8 @@ typedef struct wb_image_resize_desc {
 /* x (width, height, ...) to (.width, .height, ...): wb_image_resize(x, 224, 224). u8 is read at the
  * call, and gives PIL's bytes: widths first, rounded, then heights (Pillow 13 begins with the
  * heights of pictures that lose much more height than width); alpha is a channel like the others.
- * Floating types give those of torch's interpolate(antialias=True), with a gradient. */
+ * Floating types give those of torch's interpolate(antialias=True), with a gradient; they are
+ * products with a matrix, so a NaN or an infinity spreads over its row and its column. */
 #define wb_image_resize(x, ...) WB_MAKE_OF(wb_image_resize_make, x, image_resize, __VA_ARGS__)
 WB_API wb_array *wb_image_resize_make(wb_array *x, wb_image_resize_desc desc);
 

@@ -163,22 +163,26 @@ static bool visit_picture(void *context, const char *folder, const char *name, b
 
 /* ---- classes ---- */
 
-/* Line by line; NULL for the last. */
-static bool add_lines(wb_image_files *files, const char *vocabulary) {
-    char *lines = wb_copy_text(vocabulary);
-    bool good = lines != NULL;
-    for (char *at = lines, *end; good && at; at = end) {
-        if ((end = strchr(at, '\n'))) *end++ = 0;
-        good = add_class(files, at);
-    }
-    wb_release(lines);
-    return good;
-}
-
 static int32_t label_of(const wb_image_files *files, const char *name) {
     for (int64_t i = 0; i < files->class_count; i++)
         if (strcmp(files->classes[i], name) == 0) return (int32_t)i;
     return -1;
+}
+
+/* Each line once; the last one may end, too. */
+static bool add_lines(wb_image_files *files, const char *vocabulary) {
+    char *lines = wb_copy_text(vocabulary);
+    bool good = lines != NULL;
+    for (char *at = lines, *end; good && at && (*at || at == lines); at = end) {
+        if ((end = strchr(at, '\n'))) *end++ = 0;
+        if (label_of(files, at) < 0)
+            good = add_class(files, at);
+        else
+            good = wb_fail(WB_ERROR_ARGUMENT, "the vocabulary has the class \"%.80s\" twice", at) ==
+                   WB_OK;
+    }
+    wb_release(lines);
+    return good;
 }
 
 static bool list_class(wb_image_files *files, const char *root, const char *name) {

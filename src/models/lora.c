@@ -138,7 +138,8 @@ static bool read_config(reader *r, const char *folder) {
     if (!wb_json_number(alpha, &number) || !isfinite(number))
         return wb_json_fault(r->config, alpha ? alpha : r->root, "lora_alpha must be a number") ==
                WB_OK;
-    if (rooted) (void)wb_json_bool(rooted, &is_rooted);
+    if (rooted && rooted->kind != WB_JSON_NULL && !wb_json_bool(rooted, &is_rooted))
+        return wb_json_fault(r->config, rooted, "use_rslora must be true or false") == WB_OK;
     r->scale = number / (is_rooted ? sqrt((double)r->rank) : (double)r->rank);
     return true;
 }
@@ -162,6 +163,10 @@ static wb_array *array_at(reader *r, const char *layer, const char *which, const
     (void)snprintf(path, sizeof path, "model%s%s.adapter.%s", *layer ? "." : "", layer, which);
     const wb_record *record = wb_record_below(r->arrays, path);
     if (!record || record->kind != WB_RECORD_ARRAY) return NULL;
+    if (!wb_dtype_is_float((wb_dtype)record->dtype))
+        return wb_fail_null(WB_ERROR_DTYPE, "%s: %s must be of a floating type, but is %s",
+                            r->weights->path, wb_origin_text(record, path),
+                            wb_dtype_name((wb_dtype)record->dtype));
     if (!WB_GROW(r->taken, r->taken_count, r->taken_capacity)) return NULL;
     r->taken[r->taken_count++] = record;
     return wb_cast(wb_record_array(r->weights, record), weight->dtype == WB_F64 ? WB_F64 : WB_F32);

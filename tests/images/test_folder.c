@@ -92,6 +92,13 @@ static void the_vocabulary_is_kept_and_numbers_other_folders(void **state) {
     assert_int_equal((int)wb_at(wb_image_folder_labels(test), 0), 2);
     assert_string_equal(wb_image_folder_class(test, 0), "bird");
     wb_free(test);
+    assert_null(wb_image_folder_open(path_of("pets"), .vocabulary = "cat\ndog\ncat"));
+    assert_error(WB_ERROR_ARGUMENT, "the vocabulary has the class \"cat\" twice");
+    wb_image_folder *again =
+        wb_image_folder_open(path_of("pets"), .vocabulary = "dog\ncat\nbird\n");
+    assert_string_equal(wb_image_folder_class(again, 2), "bird");
+    assert_null(wb_image_folder_class(again, 3));
+    wb_free(again);
     assert_null(wb_image_folder_open(path_of("pets"), .vocabulary = "cat\ndog"));
     assert_error(WB_ERROR_ARGUMENT, "pets: the vocabulary lacks the class \"bird\"");
 }

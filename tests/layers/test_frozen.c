@@ -119,6 +119,17 @@ static void a_frozen_layer_keeps_its_numbers(void **state) {
     wb_free(adam), wb_free(model);
 }
 
+static void arrays_in_lists_freeze_too(void **state) {
+    (void)state;
+    wb_layer *tree = wb_tree(wb_ones(WB_F32, 2), wb_chain(wb_dense(1, 1)));
+    assert_int_equal(wb_parameter_count(tree), 4);
+    assert_int_equal(wb_set_trainable(tree, NULL, false), WB_OK);
+    assert_int_equal(wb_parameter_count(tree), 0);
+    assert_int_equal(wb_set_trainable(tree, "2", true), WB_OK);
+    assert_int_equal(wb_parameter_count(tree), 2);
+    wb_free(tree);
+}
+
 static void wrong_paths_are_errors(void **state) {
     (void)state;
     wb_layer *model = model_of();
@@ -139,6 +150,7 @@ int main(void) {
         TEST(a_frozen_layer_keeps_its_numbers),
         TEST(gradients_of_what_is_frozen_by_now_are_an_error),
         TEST(wrong_paths_are_errors),
+        TEST(arrays_in_lists_freeze_too),
     };
     return cmocka_run_group_tests_name("layers/test_frozen", tests, NULL, NULL);
 }

@@ -80,15 +80,24 @@ static void names_of_hugging_face(void **state) {
     (void)state;
     wb_array *a = wb_normal(WB_F32, 4, 2), *b = wb_normal(WB_F32, 2, 4);
     const wb_named arrays[] = {{MODULE ".lora_A.weight", a}, {MODULE ".lora_B.weight", b}};
-    write_adapter("{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 6}", arrays, 2);
-    wb_layer *model = model_of(), *by_hand = model_of();
-    assert_int_equal(wb_lora_load(path_of("peft"), model), WB_OK);
-    wb_array *low = wb_matmul(wb_transpose(b), wb_transpose(a));
-    static const char path[] = "layers.3.attention.q_proj.weight";
-    assert_int_equal(wb_set(by_hand, path, wb_add(wb_get(by_hand, path), wb_mul_number(low, 3))),
-                     WB_OK);
-    assert_true(wb_approx(results(model), results(by_hand), 1e-5, 1e-5, NULL, 0));
-    wb_free(model), wb_free(by_hand);
+    static const struct {
+        const char *more;
+        double scale;
+    } rows[] = {{"", 3}, {", \"use_rslora\": true", 4.242640687}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char config[200];
+        snprintf(config, sizeof config, "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 6%s}",
+                 rows[i].more);
+        write_adapter(config, arrays, 2);
+        wb_layer *model = model_of(), *by_hand = model_of();
+        assert_int_equal(wb_lora_load(path_of("peft"), model), WB_OK);
+        wb_array *low = wb_matmul(wb_transpose(b), wb_transpose(a));
+        static const char path[] = "layers.3.attention.q_proj.weight";
+        low = wb_mul_number(low, rows[i].scale);
+        assert_int_equal(wb_set(by_hand, path, wb_add(wb_get(by_hand, path), low)), WB_OK);
+        assert_true(wb_approx(results(model), results(by_hand), 1e-5, 1e-5, NULL, 0));
+        wb_free(model), wb_free(by_hand);
+    }
 }
 
 static void what_is_refused(void **state) {
@@ -97,6 +106,7 @@ static void what_is_refused(void **state) {
     const wb_named good[] = {{MODULE ".lora_A.weight", a}, {MODULE ".lora_B.weight", b}},
                    half[] = {{MODULE ".lora_A.weight", a}},
                    stray[] = {good[0], good[1], {"base_model.model.lm_head.lora_embedding_A", a}},
+                   whole[] = {{MODULE ".lora_A.weight", wb_cast(a, WB_I32)}, good[1]},
                    wrong[] = {{MODULE ".lora_A.weight", a}, {MODULE ".lora_B.weight", a}};
 #define CONFIG(more) "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 6" more "}"
     const struct {
@@ -119,6 +129,9 @@ static void what_is_refused(void **state) {
          "lora_alpha must be a number"},
         {"{\"peft_type\": \"LORA\", \"r\": 3, \"lora_alpha\": 6}", good, 2, WB_ERROR_SHAPE,
          "layers.3.attention.q_proj: r is 3 in adapter_config.json, but A is (2, 4)"},
+        {CONFIG(", \"use_rslora\": \"yes\""), good, 2, WB_ERROR_FORMAT,
+         "use_rslora must be true or false"},
+        {CONFIG(""), whole, 2, WB_ERROR_DTYPE, "must be of a floating type, but is i32"},
         {CONFIG(""), half, 1, WB_ERROR_FORMAT,
          "the adapter of layers.3.attention.q_proj has no lora_B"},
         {CONFIG(""), stray, 3, WB_ERROR_FORMAT,
